@@ -29,8 +29,8 @@ COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCE
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
 LEAN        := $(filter src/cpu/conv/%.c %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c %/scan.c \
                %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c %/elementwise/random.c \
-               %/reduce_exact.c %/bags.c %/map_rare.c %/special_pairs.c %/ctc.c \
-               src/cpu/linalg/%.c src/cpu/index/gather.c src/cpu/reduce/reduce.c,$(SOURCES)) \
+               %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c %/map_rare.c %/special_pairs.c \
+               %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c src/cpu/reduce/reduce.c,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))

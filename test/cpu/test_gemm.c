@@ -253,6 +253,22 @@ static void shapes_at_the_seams(void **unused)
                 check(dtype, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], 1);
 }
 
+/* Sums by chains and by vectors, of rows across and down memory, whole vectors of them and parts, with one
+ * chunk of k and several. */
+static void columns(void **unused)
+{
+    (void)unused;
+    static const int64_t rows[] = { 5, 8, 16, 19, 64, 70, 131 },
+                         lengths[] = { 1, 4, 32, 33, 63, 64, 65, 200, 1024, 2300 };
+    for (isa = best_isa(); isa >= 0; isa--)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
+                for (int dtype = 0; dtype < 2; dtype++) {
+                    check(dtype, 1 + below(2), rows[i], 1, lengths[j], 1);
+                    check(dtype, 1, 1, rows[i], lengths[j], 1);
+                }
+}
+
 static void threads_share_large_ones(void **unused)
 {
     (void)unused;
@@ -262,6 +278,7 @@ static void threads_share_large_ones(void **unused)
             check(dtype, 1, 400, 20, 300, 1);
             check(dtype, 3, 130, 70, 190, 1);
             check(dtype, 500, 2, 3, 700, 1);
+            check(dtype, 1, 5000, 1, 300, 1);
             check(dtype, 1, 1030, 150, 40, 0); /* the last piece is cut otherwise than the first */
             check(dtype, 1, 340, 4100, 8, 0);
         }
@@ -402,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(shapes_at_the_seams),
+        cmocka_unit_test(columns),
         cmocka_unit_test(a_column_has_the_bits_of_tiles),
         cmocka_unit_test(threads_share_large_ones),
         cmocka_unit_test(large_enough_for_blis),

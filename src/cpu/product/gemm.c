@@ -4,6 +4,7 @@
  *   at most 4 x 4, k long       the kernels' dots: one chain of k additions would wait for each;
  *   or 1 x 1                    those of f32 are added in double
  *   one column, k short         the kernels' thin loop, which has the bits of their tiles
+ *   one column, k long          sums by vectors
  *   large                       BLIS, where it is as fast (see by_blis)
  *   the rest                    the own kernels, c cut into pieces for the threads
  *
@@ -15,7 +16,7 @@
 #include "device/parallel.h"
 
 /* Fewer multiply-adds than this for one thread, and waking it costs more than it saves. */
-enum { WORK_PER_THREAD = 1 << 18, DOTS_SIDE = 4, DOTS_LENGTH = 64, THIN = 32 };
+enum { WORK_PER_THREAD = 1 << 18, DOTS_SIDE = 4, DOTS_LENGTH = 64 };
 
 /* --- scratch memory: one block a thread, grown on demand --- */
 
@@ -226,20 +227,22 @@ static void by_dots(const GemmCall *call, int threads)
     parallel_split(call->batch, enough_work(call, threads), dots_span, &own);
 }
 
-static void thin_span(void *ctx, int64_t from, int64_t to)
+static void column_span(void *ctx, int64_t from, int64_t to)
 {
     const GemmCall *call = ctx;
+    const GemmKernel *kernel = kernel_for(call->dtype);
     for (int64_t b = 0; b < call->batch; b++) {
         const GemmCall one = part(call, b, from, to - from, 0, 1);
-        kernel_for(call->dtype)->thin(&one);
+        if (call->k <= THIN) kernel->thin(&one);
+        else kernel->column(&one);
     }
 }
 
-/* One row whose vectors are not contiguous is a column. */
-static int is_thin(GemmCall *g)
+/* Between the two a tile is faster.  A thin row whose vectors are not contiguous is a column. */
+static int is_column(GemmCall *g)
 {
     if (g->m == 1 && g->n > 1 && g->b_col != 1 && g->k <= THIN) *g = transposed(g);
-    return g->n == 1 && g->k <= THIN;
+    return g->n == 1 && (g->k <= THIN || g->k >= DOTS_LENGTH);
 }
 
 /* --- BLIS --- */
@@ -318,9 +321,9 @@ int gemm_cpu(const GemmCall *call, int threads)
         by_dots(call, threads);
         return 0;
     }
-    GemmCall thin = *call;
-    if (is_thin(&thin)) {
-        parallel_split(thin.m, enough_work(call, threads), thin_span, &thin);
+    GemmCall column = *call;
+    if (is_column(&column)) {
+        parallel_split(column.m, enough_work(call, threads), column_span, &column);
         return 0;
     }
     if (for_blis(call)) return by_blis(call, threads);

@@ -1,8 +1,8 @@
 /* gemm_kernel.c - the own matrix product for one instruction set: vectors, then the loops for both types.
  *
  * Compiled with -DISA=avx512, avx2 or base and the matching -march.  Vectors are those of vectors.h; the
- * loops are in gemm_tile.h, which is written once for all types and widths.  -ffp-contract is off for the
- * whole library, hence the explicit fused operation: both compilers then round alike. */
+ * loops are in gemm_tile.h and gemm_column.h, written once for all types and widths.  -ffp-contract is off
+ * for the whole library, hence the explicit fused operation: both compilers then round alike. */
 #include "gemm_kernel.h"
 
 #include <string.h>
@@ -31,7 +31,6 @@ enum { UNIT_f32 = 1, UNIT_f64 = 0 };
 enum { UNIT_f32 = 0, UNIT_f64 = 0 };
 #endif
 
-enum { THIN_ROWS = BYTES / 4 };
 #if defined __FMA__ || defined __aarch64__
 #define FUSED(x, y, z)                                                      \
     (sizeof(T) == 4 ? (T)__builtin_fmaf((float)(x), (float)(y), (float)(z)) \
@@ -45,6 +44,7 @@ enum { THIN_ROWS = BYTES / 4 };
 #define MIX_LOW MIX_LOW_F32
 #define MIX_HIGH MIX_HIGH_F32
 #include "gemm_tile.h"
+#include "gemm_column.h"
 #undef T
 #undef TYPE
 #undef MIX_LOW
@@ -63,6 +63,7 @@ enum { THIN_ROWS = BYTES / 4 };
 #define MIX_HIGH HIGH2
 #endif
 #include "gemm_tile.h"
+#include "gemm_column.h"
 
 /* ---- one element of f32 ---------------------------------------------------------------------- */
 
@@ -121,6 +122,8 @@ static void few_f32(const GemmCall *g)
 }
 
 const GemmKernel JOIN(gemm_kernel, ISA)[2] __attribute__((visibility("hidden"))) = {
-    [GEMM_F32] = { ROWS, 2 * BYTES / (int)sizeof(float), scratch_f32, run_f32, few_f32, thin_f32 },
-    [GEMM_F64] = { ROWS, 2 * BYTES / (int)sizeof(double), scratch_f64, run_f64, dots_f64, thin_f64 },
+    [GEMM_F32] = { ROWS, 2 * BYTES / (int)sizeof(float), scratch_f32, run_f32, few_f32, thin_f32,
+                   column_f32 },
+    [GEMM_F64] = { ROWS, 2 * BYTES / (int)sizeof(double), scratch_f64, run_f64, dots_f64, thin_f64,
+                   column_f64 },
 };

@@ -8,12 +8,15 @@
 
 #include "gemm.h"
 
+enum { THIN = 32 };
+
 typedef struct {
     int rows, cols;                                   /* of the micro-tile: where cutting c costs nothing */
     size_t (*scratch)(const GemmCall *call);          /* bytes that run() needs, a multiple of 64 */
     void (*run)(const GemmCall *call, void *scratch); /* ignores batch; all of m, n, k > 0 */
-    void (*dots)(const GemmCall *call); /* the same for few elements and a long k: sums by vectors */
-    void (*thin)(const GemmCall *call); /* the same for n = 1 and a short k, to the same bits as run */
+    void (*dots)(const GemmCall *call);   /* the same for few elements and a long k: sums by vectors */
+    void (*thin)(const GemmCall *call);   /* the same for n = 1 and k <= THIN, to the same bits as run */
+    void (*column)(const GemmCall *call); /* the same for n = 1: sums by vectors */
 } GemmKernel;
 
 extern const GemmKernel gemm_kernel_base[2]; /* by dtype */

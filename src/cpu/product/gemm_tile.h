@@ -114,10 +114,11 @@ TILE(5)
 TILE(6)
 #endif
 #if defined __AVX512F__ || defined __aarch64__
-    TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
+TILE(7)
+TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif
 #if defined __AVX512F__
-        TILE(13) TILE(14)
+    TILE(13) TILE(14)
 #endif
 #undef TILE
 
@@ -397,83 +398,3 @@ static void N(run)(const GemmCall *g, void *scratch)
         for (int64_t p = 0; p < g->k; p += plan.kc)
             for (int64_t i = 0; i < g->m; i += plan.mc) N(block)(g, &plan, i, j, p, scratch);
 }
-
-/* Add the products of two contiguous runs of k to four sums. */
-static void N(dot)(const T *a, const T *b, int64_t k, VEC sum[4])
-{
-    int64_t p = 0;
-    for (; p + 4 * LANES <= k; p += 4 * LANES)
-        UNROLL for (int s = 0; s < 4; s++) sum[s] =
-            N(fma)(LOAD(a + p + s * LANES), LOAD(b + p + s * LANES), sum[s]);
-    for (; p < k; p += LANES) {
-        const MASK mask = N(mask)((int)(k - p < LANES ? k - p : LANES));
-        sum[0] = N(fma)(N(get)(a + p, mask), N(get)(b + p, mask), sum[0]);
-    }
-}
-
-/* `count` <= 4 lines of k values each, contiguous: where they are, or in the copy. */
-static void N(lines)(const T *from, int64_t line, int64_t step, int64_t count, int64_t k, T *copy,
-                     const T **to)
-{
-    for (int64_t i = 0; i < count; i++, from += line) {
-        to[i] = step == 1 ? from : copy + i * DOT_CHUNK;
-        if (step != 1)
-            for (int64_t p = 0; p < k; p++) copy[i * DOT_CHUNK + p] = from[p * step];
-    }
-}
-
-static void N(dots)(const GemmCall *g)
-{
-    T copy_a[4 * DOT_CHUNK], copy_b[4 * DOT_CHUNK];
-    const T *a[4], *b[4];
-    VEC sum[16][4];
-    memset(sum, 0, sizeof sum);
-    for (int64_t p = 0; p < g->k; p += DOT_CHUNK) {
-        const int64_t k = g->k - p < DOT_CHUNK ? g->k - p : DOT_CHUNK;
-        N(lines)((const T *)g->a + p * g->a_col, g->a_row, g->a_col, g->m, k, copy_a, a);
-        N(lines)((const T *)g->b + p * g->b_row, g->b_col, g->b_row, g->n, k, copy_b, b);
-        for (int64_t i = 0; i < g->m; i++)
-            for (int64_t j = 0; j < g->n; j++) N(dot)(a[i], b[j], k, sum[4 * i + j]);
-    }
-    for (int64_t i = 0; i < g->m; i++)
-        for (int64_t j = 0; j < g->n; j++) {
-            const VEC v = (sum[4 * i + j][0] + sum[4 * i + j][1]) + (sum[4 * i + j][2] + sum[4 * i + j][3]);
-            T *c = (T *)g->c + i * g->c_row + j * g->c_col, total = 0;
-            for (int s = 0; s < LANES; s++) total += v[s];
-            total *= (T)g->alpha;
-            if (g->beta != 0) total += (T)g->beta * *c;
-            if (g->bias) total += ((const T *)g->bias)[g->bias_per == GEMM_BIAS_ROW ? j : i];
-            *c = total;
-        }
-}
-
-/* One column and a short k: a chain of k additions for each row, those of a tile in the same order, so that
- * the bits are its own; a tile would leave all lanes but one idle. */
-FORCE_INLINE void N(rows_of)(const GemmCall *g, int64_t from, const int count, const int unit)
-{
-    const T *a = (const T *)g->a + from * g->a_row, *b = g->b;
-    const int64_t row = unit ? 1 : g->a_row;
-    T sum[THIN_ROWS] = { 0 };
-    for (int64_t p = 0; p < g->k; p++)
-        for (int i = 0; i < count; i++) sum[i] = FUSED(a[i * row + p * g->a_col], b[p * g->b_row], sum[i]);
-    for (int i = 0; i < count; i++) {
-        T *c = (T *)g->c + (from + i) * g->c_row, y = sum[i] * (T)g->alpha;
-        if (g->beta != 0) y = FUSED((T)g->beta, *c, y);
-        if (g->bias) y += ((const T *)g->bias)[g->bias_per == GEMM_BIAS_ROW ? 0 : from + i];
-        *c = y;
-    }
-}
-
-static void N(thin)(const GemmCall *g)
-{
-    int64_t i = 0;
-    for (; i + THIN_ROWS <= g->m; i += THIN_ROWS)
-        if (g->a_row == 1) N(rows_of)(g, i, THIN_ROWS, 1);
-        else N(rows_of)(g, i, THIN_ROWS, 0);
-    for (; i < g->m; i++) N(rows_of)(g, i, 1, 0);
-}
-
-#undef N
-#undef VEC
-#undef UVEC
-#undef MASK
