@@ -168,7 +168,8 @@ TAPEGRAD_API int64_t tensor_tape_bytes(void);
  *
  *   1. NULL inputs pass on; devices must agree.
  *   2. shape(call) checks the operands and declares each result with op_set_output.
- *   3. forward(call) computes; or compose(call) makes the results of other ops, whose gradients then serve.
+ *   3. forward(call) computes, with grad mode off; or compose(call) makes the results of other ops, whose
+ *      gradients then serve.
  *   4. If a gradient can be wanted, an entry is recorded that keeps what .keep names.
  *   5. In a sweep, backward(call, dy, dx) puts gradients of the inputs that op_wants into dx[i], each of the
  *      shape of its result's broadcast or of the input itself: the tape sums down to the input's shape.

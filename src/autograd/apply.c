@@ -189,15 +189,16 @@ int call_status(const OpCall *c, int status, unsigned before)
     return failed ? -1 : status;
 }
 
+/* What a forward is made of is not recorded: its own entry is the graph. */
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
     const unsigned before = failure_count;
+    const bool off = grad_off;
     if (op->shape && call_status(c, op->shape(c), before)) return -1;
+    grad_off = off || !op->compose || (op->flags & OP_NONDIFFERENTIABLE);
     if (op->compose) {
         const char *outer = compose_begin(c);
-        const bool off = grad_off;
-        grad_off = off || (op->flags & OP_NONDIFFERENTIABLE);
         int status = op->compose(c);
         grad_off = off;
         tensor_compose_end(outer);
@@ -215,6 +216,7 @@ static int run_forward(OpCall *c)
         release_staged(c);
     }
     c->staged = NULL;
+    grad_off = off;
     return status;
 }
 

@@ -163,7 +163,11 @@ static int wide_backward(OpCall *c, Tensor *dy, Tensor **dx)
     dx[0] = tensor_cat(TENSORS(dy, dy));
     return 0;
 }
-static int copy_forward(OpCall *c) { return op_set_result(c, 0, tensor_clone(op_input(c, 0))); }
+static int copy_forward(OpCall *c)
+{
+    assert_false(tensor_grad_enabled()); /* nothing is recorded but the op */
+    return op_set_result(c, 0, tensor_clone(op_input(c, 0)));
+}
 OP_BINARY(maximum, "a b", a *b, g *b, KEEP_B, g *a, KEEP_A, -1, 1);
 
 static void begins(TensorStatus code, const char *text)

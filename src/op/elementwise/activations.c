@@ -52,17 +52,12 @@ static int lerp_shape(OpCall *c)
 
 static int lerp_forward(OpCall *c)
 {
-    Tensor *a = op_input(c, 0), *b = op_input(c, 1), *weight = op_input(c, 2), *y = NULL;
-    bool fused = false;
-    TENSOR_NO_GRAD
-        fused = fused_result(c, FUSED_lerp_tensor, 3, c->input, NULL);
-    if (fused) return c->failed ? -1 : 0;
-    TENSOR_NO_GRAD { /* from the end that is nearer, as lerp */
-        Tensor *from_a = tensor_lt_scalar(tensor_abs(weight), 0.5);
-        Tensor *rest = tensor_where(from_a, weight, tensor_sub_scalar(weight, 1));
-        y = tensor_add(tensor_where(from_a, a, b), tensor_mul(rest, tensor_sub(b, a)));
-    }
-    return op_set_result(c, 0, y);
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1), *weight = op_input(c, 2);
+    if (fused_result(c, FUSED_lerp_tensor, 3, c->input, NULL)) return c->failed ? -1 : 0;
+    Tensor *from_a = tensor_lt_scalar(tensor_abs(weight), 0.5); /* from the end that is nearer, as lerp */
+    Tensor *rest = tensor_where(from_a, weight, tensor_sub_scalar(weight, 1));
+    Tensor *step = tensor_mul(rest, tensor_sub(b, a));
+    return op_set_result(c, 0, tensor_add(tensor_where(from_a, a, b), step));
 }
 
 static int lerp_backward(OpCall *c, Tensor *dy, Tensor **dx)

@@ -23,17 +23,13 @@ static int lerp_shape(OpCall *c)
 /* From the end that is nearer: the weights 0 and 1 give a and b themselves, as in PyTorch. */
 static int lerp_forward(OpCall *c)
 {
-    Tensor *a = op_input(c, 0), *b = op_input(c, 1), *y = NULL;
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1);
     const double weight = weight_of(c);
     const bool from_a = fabs(weight) < 0.5;
     const double rest[FUSED_PARAMS] = { from_a ? weight : weight - 1 };
-    bool fused = false;
-    TENSOR_NO_GRAD
-        fused = fused_result(c, FUSED_lerp, 3, (Tensor *[]){ from_a ? a : b, b, a }, rest);
-    if (fused) return c->failed ? -1 : 0;
-    TENSOR_NO_GRAD
-        y = tensor_add_scaled(from_a ? a : b, tensor_sub(b, a), from_a ? weight : weight - 1);
-    return op_set_result(c, 0, y);
+    Tensor *from = from_a ? a : b;
+    if (fused_result(c, FUSED_lerp, 3, (Tensor *[]){ from, b, a }, rest)) return c->failed ? -1 : 0;
+    return op_set_result(c, 0, tensor_add_scaled(from, tensor_sub(b, a), rest[0]));
 }
 
 /* Not by the ops of forward: g - weight g cancels where the weight is near 1. */

@@ -169,12 +169,11 @@ static int unpool_forward(OpCall *c)
         host_unpool(dtype_size(x->dtype), planes, out->numel / planes, x->numel / planes, x->data,
                     index->data, out->data))
         return 0;
-    const bool graph = tensor_set_grad_enabled(false); /* any layout; and says which index is wrong */
+    /* any layout; and says which index is wrong */
     Tensor *y = raw_fill(out, 0) ? NULL
                                  : scatter_as(c->name, flat(out, rank), 1, flat(op_input(c, 1), rank),
                                               flat(op_input(c, 0), rank), c->site);
     if (y) y = tensor_reshape(y, shape_of(out));
-    tensor_set_grad_enabled(graph);
     return y ? raw_copy(out, y) : -1;
 }
 

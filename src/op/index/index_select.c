@@ -174,9 +174,7 @@ static int add_forward(OpCall *c)
 {
     const TensorIndexAddArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
-    bool was = tensor_set_grad_enabled(false);
     Tensor *src = scaled(op_input(c, 2), p->alpha);
-    tensor_set_grad_enabled(was);
     if (src && src->dtype != x->dtype)
         return op_fail(c, TENSOR_EVALUE, "alpha %g on %s", p->alpha,
                        tensor_dtype_name((TensorDtype)x->dtype));

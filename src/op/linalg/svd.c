@@ -166,14 +166,12 @@ static Tensor *counted(Tensor *s, const TensorPinvArgs *p)
 
 static int pinv_forward(OpCall *c)
 {
-    const bool was = tensor_set_grad_enabled(false);
     Tensor *f[3] = { NULL }, *y = NULL;
     if (!core_svd(op_input(c, 0), false, f)) {
         Tensor *one =
             tensor_where(counted(f[1], op_params(c)), tensor_reciprocal(f[1]), tensor_zeros_like(f[1]));
         y = tensor_matmul(tensor_mul(tensor_mT(f[2]), columns_of(one)), tensor_mT(f[0]));
     }
-    tensor_set_grad_enabled(was);
     return y ? raw_copy(op_output(c, 0), y) : -1;
 }
 

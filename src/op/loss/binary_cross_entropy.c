@@ -43,11 +43,9 @@ static int element_shape(OpCall *c)
 
 static int element_forward(OpCall *c)
 {
-    const bool was = tensor_set_grad_enabled(false);
     Tensor *x = op_input(c, 0), *t = op_input(c, 1);
     Tensor *one = tensor_mul(t, held_log(x)), *zero = tensor_mul(tensor_rsub_scalar(t, 1), held_log_rest(x));
     Tensor *loss = tensor_neg(tensor_add(one, zero));
-    tensor_set_grad_enabled(was);
     return loss ? raw_copy(op_output(c, 0), loss) : -1;
 }
 

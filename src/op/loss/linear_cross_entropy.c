@@ -128,7 +128,6 @@ static Tensor *core_target(const OpCall *c, Tensor *t)
 static int core_forward(OpCall *c)
 {
     const TensorLinearCrossEntropyArgs *p = op_params(c);
-    const bool was = tensor_set_grad_enabled(false);
     const Tensor *x = op_input(c, X);
     Tensor *t = core_target(c, op_input(c, TARGET)), *each = filled(SHAPE(x->shape[0]), 0, x);
     int status = t && each && !check_target(c, t) ? chunk_losses(c, t, each) : -1;
@@ -136,7 +135,6 @@ static int core_forward(OpCall *c)
     if (!status && p->reduction != TENSOR_NONE) y = tensor_sum(each);
     if (!status && p->reduction == TENSOR_MEAN)
         y = tensor_div(y, divisor(c, t, op_input(c, CLASSES), loss_type(x)));
-    tensor_set_grad_enabled(was);
     return status || !y ? -1 : raw_copy(op_output(c, 0), y);
 }
 

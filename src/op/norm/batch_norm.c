@@ -60,19 +60,15 @@ static Tensor *followed(Tensor *running, Tensor *now, double m)
 static int update_running(OpCall *c, const TensorBatchNormArgs *p, Tensor *mean, Tensor *var, double n)
 {
     Tensor *to[2] = { op_input(c, RUNNING_MEAN), op_input(c, RUNNING_VAR) };
-    const bool graph = tensor_set_grad_enabled(false);
     Tensor *now[2] = { followed(to[0], mean, p->momentum),
                        followed(to[1], tensor_mul_scalar(var, n / (n - 1)), p->momentum) };
-    tensor_set_grad_enabled(graph);
     return op_commit(c, to[0], now[0]) || op_commit(c, to[1], now[1]) ? -1 : 0;
 }
 
 static int given_statistics(OpCall *c, const TensorBatchNormArgs *p, Tensor *mean, Tensor *rstd)
 {
-    const bool graph = tensor_set_grad_enabled(false);
     Tensor *var = tensor_to(op_input(c, RUNNING_VAR), (TensorDtype)rstd->dtype);
     Tensor *inverse = tensor_rsqrt(tensor_add_scalar(var, p->eps));
-    tensor_set_grad_enabled(graph);
     return inverse && !raw_copy(mean, op_input(c, RUNNING_MEAN)) ? raw_copy(rstd, inverse) : -1;
 }
 

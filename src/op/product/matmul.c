@@ -110,14 +110,12 @@ static int add_forward(OpCall *c)
 /* alpha = 0 where 0 NaN is NaN: the product as it is, then times 0. */
 static int add_zero_times(OpCall *c, const TensorAddmmArgs *s)
 {
-    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *sum = NULL;
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0);
     const Product p = { c->name, y->place, y->dtype, 1, 0, NULL };
     if (multiply(&p, left_matrix(op_input(c, 1)), right_matrix(op_input(c, 2)), matrix(y, true, true)))
         return -1;
-    TENSOR_NO_GRAD {
-        sum = tensor_mul_scalar(y, 0);
-        if (s->beta != 0) sum = tensor_add(sum, tensor_mul_scalar(x, s->beta));
-    }
+    Tensor *sum = tensor_mul_scalar(y, 0);
+    if (s->beta != 0) sum = tensor_add(sum, tensor_mul_scalar(x, s->beta));
     return sum ? raw_copy(y, sum) : -1;
 }
 

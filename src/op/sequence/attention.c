@@ -252,11 +252,9 @@ static int forward_by_ops(OpCall *c, Tensor *keep)
     const TensorAttentionArgs *p = op_params(c);
     Tensor *q = wide_float(op_input(c, Q)), *k = wide_float(spread_heads(p, op_input(c, K), op_input(c, Q)));
     Tensor *v = wide_float(spread_heads(p, op_input(c, V), op_input(c, Q)));
-    const bool graph = tensor_set_grad_enabled(false);
     Tensor *y = tensor_matmul(
         drop(p, attention_probabilities(q, k, wide_float(op_input(c, MASK)), p->scale, p->is_causal), keep),
         v);
-    tensor_set_grad_enabled(graph);
     return !y || raw_copy(op_output(c, 0), y) || (keep && op_save(c, keep)) ? -1 : 0;
 }
 
