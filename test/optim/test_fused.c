@@ -5,39 +5,8 @@
 #include "clean.h"
 #include <tapegrad/cmocka.h>
 #include <tapegrad/debug.h>
+#include "optim/fused_calls.h"
 #include "optim_cases.h"
-
-#define FUSED(X)                   \
-    X(sgd, OptimSgdArgs)           \
-    X(adam, OptimAdamArgs)         \
-    X(adamw, OptimAdamArgs)        \
-    X(radam, OptimRadamArgs)       \
-    X(adamax, OptimAdamaxArgs)     \
-    X(adagrad, OptimAdagradArgs)   \
-    X(adadelta, OptimAdadeltaArgs) \
-    X(rmsprop, OptimRmspropArgs) X(rprop, OptimRpropArgs) X(lion, OptimLionArgs)
-
-#define CALL(NAME, ARGS)                                                \
-    static int call_##NAME(TensorFusedLists lists, const void *args)    \
-    {                                                                   \
-        return tensor_fused_##NAME##_args_(lists, *(const ARGS *)args); \
-    }
-FUSED(CALL)
-
-static const struct {
-    const char *function;
-    int (*call)(TensorFusedLists lists, const void *args);
-} fused[] = {
-#define ROW(NAME, ARGS) { "optim_" #NAME, call_##NAME },
-    FUSED(ROW)
-};
-
-static int step_lists(const Case *c, TensorFusedLists lists, const void *args)
-{
-    for (size_t i = 0; i < sizeof fused / sizeof *fused; i++)
-        if (strcmp(fused[i].function, c->kind->function) == 0) return fused[i].call(lists, args);
-    return 1; /* an optimizer alone */
-}
 
 /* The state lists of one parameter of an optimizer, new ones. */
 typedef struct States {
@@ -76,17 +45,10 @@ static void step_run(const Case *c, Run *r, int t, int64_t *steps, States *state
         Tensor *grad = tensor_grad(x[g]);
         if (!grad) continue;
         TENSOR_NO_GRAD
-            if (step_lists(c, lists_of(&x[g], &grad, ++steps[g], &states[g]), options_of(r, g)))
+            if (fused_of(c->kind)->call(lists_of(&x[g], &grad, ++steps[g], &states[g]), options_of(r, g)))
                 fail_msg("%s, step %d: %s", c->name, t, tensor_error());
     }
     tensor_scope_close(scope);
-}
-
-static bool is_fused(const Case *c)
-{
-    for (size_t i = 0; i < sizeof fused / sizeof *fused; i++)
-        if (strcmp(fused[i].function, c->kind->function) == 0) return true;
-    return false;
 }
 
 static void halve_lr(Run *r)
@@ -102,7 +64,7 @@ static void trajectories(void **state)
     int compared = 0;
     for (int k = 0; k < optim_case_count; k++) {
         const Case *c = &optim_cases[k];
-        if (!is_fused(c) || !c->shown) continue;
+        if (!fused_of(c->kind) || !c->shown) continue;
         Run r = run_begin(c, TENSOR_F64);
         int64_t steps[2] = { 0 };
         States states[2] = { zero_states(c->kind, options_of(&r, 0), r.p),
@@ -125,7 +87,7 @@ static void as_optimizers(void **state)
     (void)state;
     static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16 };
     for (int k = 0; k < optim_case_count; k++)
-        for (int d = 0; d < 4 && is_fused(&optim_cases[k]); d++) {
+        for (int d = 0; d < 4 && fused_of(optim_cases[k].kind); d++) {
             const Case *c = &optim_cases[k];
             Run a = run_begin(c, dtypes[d]), b = run_begin(c, dtypes[d]);
             int64_t steps[2] = { 0 };

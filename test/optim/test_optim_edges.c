@@ -185,6 +185,12 @@ static void test_a_kind_without_lr(void **state)
     assert_int_equal(optim_set_lr(opt, 1), -1);
     assert_non_null(strstr(tensor_error(), "optim_set_lr: optim_none has no lr"));
     assert_status_error(-1, TENSOR_EVALUE);
+    tensor_set_grad(p, tensor_ones_like(p));
+    assert_int_equal(optim_step(opt), 0);
+    TensorDict dict = optim_state_dict(opt); /* it has no states either */
+    assert_int_equal(dict.count, 1);
+    assert_string_equal(dict.item[0].name, "state.0.step");
+    assert_int_equal(optim_load_state_dict(opt, dict), 0);
     optim_free(opt);
 }
 
@@ -209,6 +215,32 @@ static void test_steps_of_a_dict(void **state)
     assert_true(optim_lr(opt) == 1e-3);
     nn_dict_free(dict);
     optim_free(opt);
+}
+
+/* 25 parameters in 12 groups, of which every third was stepped; another optimizer goes on from the dict. */
+static void test_numbers_of_two_digits(void **state)
+{
+    (void)state;
+    enum { N = 25, FIRST = 14 };
+    Tensor *p[2][N];
+    Optimizer *opt[2];
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < N; i++) p[k][i] = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true);
+        opt[k] = optim_adam(TENSOR_LIST(p[k], FIRST));
+        for (int i = FIRST; i < N; i++)
+            assert_int_equal(optim_add_group(opt[k], TENSORS(p[k][i])), i - FIRST + 1);
+    }
+    for (int i = 0; i < N; i += 3) tensor_set_grad(p[0][i], tensor_full(SHAPE(2), i + 1., TENSOR_F64));
+    assert_int_equal(optim_step(opt[0]), 0);
+    optim_options(opt[0], 11, OptimAdamArgs)->lr = 0.25;
+    assert_int_equal(optim_load_state_dict(opt[1], optim_state_dict(opt[0])), 0);
+    for (int i = 0; i < N; i++) {
+        tensor_copy_(tensor_detach(p[1][i]), p[0][i]);
+        for (int k = 0; k < 2; k++) tensor_set_grad(p[k][i], tensor_full(SHAPE(2), 0.5 - i, TENSOR_F64));
+    }
+    assert_int_equal(optim_step(opt[0]) || optim_step(opt[1]), 0);
+    for (int i = 0; i < N; i++) assert_true(tensor_equal(p[0][i], p[1][i]));
+    optim_free(opt[0]), optim_free(opt[1]);
 }
 
 /* One error has all that does not fit, and nothing changes; parameters count from 0, as in the dict. */
@@ -286,6 +318,7 @@ int main(void)
                                         cmocka_unit_test(test_a_kind_without_lr),
                                         cmocka_unit_test(test_steps_of_a_dict),
                                         cmocka_unit_test(test_a_step_that_says_nothing),
+                                        cmocka_unit_test(test_numbers_of_two_digits),
                                         cmocka_unit_test(test_all_that_does_not_fit),
                                         cmocka_unit_test(test_decoupled_adam) };
     TensorScope scope = tensor_scope_open();
