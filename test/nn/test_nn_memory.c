@@ -244,6 +244,70 @@ static void every_optimizer(void **state)
         each_malloc_fails(optim_kind_at(i)->name, run_optimizer, optim_kind_at(i));
 }
 
+/* Schedules in each other, with lists of their own. */
+static void run_schedules(const void *ctx)
+{
+    (void)ctx;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p = tensor_ones(SHAPE(3), TENSOR_F32);
+    Optimizer *opt;
+    Scheduler *s;
+    if (MADE(opt = optim_sgd(TENSORS(p), .momentum = 0.9))) {
+        Scheduler *both[] = { optim_multi_step_lr(opt, DIMS(1, 3)),
+                              optim_one_cycle_lr(opt, .max_lrs = PER_GROUP(.5), .total_steps = 5) };
+        Scheduler *all[] = { optim_chained_scheduler(both, 2), optim_exponential_lr(opt, .9) };
+        if (MADE(s = optim_sequential_lr(opt, all, 2, DIMS(2)))) {
+            WENT(optim_scheduler_step(s));
+            TensorDict saved = nn_dict_clone(optim_scheduler_state_dict(s));
+            WENT(saved.count);
+            WENT(optim_scheduler_load_state_dict(s, saved));
+            nn_dict_free(saved);
+        }
+        optim_scheduler_free(s);
+    }
+    optim_free(opt);
+    tensor_scope_close(scope);
+}
+
+static Module *small_net(void) { return nn_sequential(nn_linear(3, 4), nn_batch_norm1d(4), nn_linear(4, 2)); }
+
+/* An average of parameters, and the scale of a loss. */
+static void run_helpers(const void *ctx)
+{
+    (void)ctx;
+    TensorScope scope = tensor_scope_open();
+    Module *net;
+    Optimizer *opt = NULL;
+    AveragedModel *average;
+    GradScaler *scaler;
+    if (MADE(net = small_net()) && MADE(average = optim_averaged_model(net))) {
+        WENT(optim_averaged_update(average));
+        WENT(optim_averaged_swap(average));
+        TensorDict saved = nn_dict_clone(optim_averaged_state_dict(average));
+        WENT(saved.count);
+        WENT(optim_averaged_load_state_dict(average, saved));
+        nn_dict_free(saved);
+        optim_averaged_free(average);
+    }
+    if (net && MADE(opt = optim_sgd(nn_parameters(net), 0.1)) && MADE(scaler = optim_grad_scaler())) {
+        Tensor *loss = tensor_sum(nn_forward(net, tensor_ones(SHAPE(2, 3), TENSOR_F32)));
+        WENT(tensor_backward(optim_scaler_scale(scaler, loss)));
+        WENT(optim_scaler_step(scaler, opt));
+        WENT(optim_scaler_update(scaler));
+        WENT(optim_scaler_load_state_dict(scaler, optim_scaler_state_dict(scaler)));
+        optim_scaler_free(scaler);
+    }
+    optim_free(opt), nn_free(net);
+    tensor_scope_close(scope);
+}
+
+static void beside_optimizers(void **state)
+{
+    (void)state;
+    each_malloc_fails("schedules", run_schedules, NULL);
+    each_malloc_fails("averages and scales", run_helpers, NULL);
+}
+
 static void vector_and_back(const void *ctx)
 {
     TensorScope scope = tensor_scope_open();
@@ -312,8 +376,6 @@ static void empty_folder(void)
     fail_in = left;
 }
 
-static Module *small_net(void) { return nn_sequential(nn_linear(3, 4), nn_batch_norm1d(4), nn_linear(4, 2)); }
-
 /* Trains with all that writes files, and goes on with a second epoch. */
 static void train(const void *ctx)
 {
@@ -359,8 +421,10 @@ static void initial_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failing_malloc), cmocka_unit_test(every_module), cmocka_unit_test(every_optimizer),
-        cmocka_unit_test(initial_values), cmocka_unit_test(nets),         cmocka_unit_test(training)
+        cmocka_unit_test(failing_malloc),  cmocka_unit_test(every_module),
+        cmocka_unit_test(every_optimizer), cmocka_unit_test(beside_optimizers),
+        cmocka_unit_test(initial_values),  cmocka_unit_test(nets),
+        cmocka_unit_test(training)
     };
     for (int i = 0; i < 64; i++) nn_free(nn_relu()); /* so many stay: from here on as many go as come */
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);

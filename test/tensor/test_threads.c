@@ -279,7 +279,16 @@ static void test_thread_ends_with_a_living_graph(void **state)
     start(&thread, leaves_graph, left);
     join(thread);
     assert_near(tensor_item(left[0]), exp(1) + exp(2), 1e-12);
-    assert_tensor_error(tensor_exp(left[0]), TENSOR_EGRAD);
+    for (int at = 0; at < 3; at++) {
+        Tensor *in[] = { VEC(1), VEC(2), VEC(3) };
+        char want[120];
+        in[at] = left[0];
+        snprintf(want, sizeof want,
+                 "operand %d [] is part of another thread's graph: tensor_detach it there first", at + 1);
+        assert_null(tensor_cat(TENSOR_LIST(in, 3)));
+        assert_non_null(strstr(tensor_error(), want));
+        assert_tensor_error((Tensor *)NULL, TENSOR_EGRAD);
+    }
     assert_status_error(tensor_backward(left[0]), TENSOR_EGRAD);
     assert_values(tensor_mul_scalar(tensor_detach(left[1]), 2), 2 * exp(2), 2 * exp(4));
     tensor_release(left[0]);

@@ -37,7 +37,14 @@ int open(const char *path, int flags, ...)
     return strstr(path, ".tmp") && fails(OPEN) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-int fsync(int fd) { return fails(SYNC) ? -1 : (int)syscall(SYS_fsync, fd); }
+static int folders_synced;
+
+int fsync(int fd)
+{
+    struct stat s;
+    folders_synced += fstat(fd, &s) == 0 && S_ISDIR(s.st_mode);
+    return fails(SYNC) ? -1 : (int)syscall(SYS_fsync, fd);
+}
 
 int rename(const char *from, const char *to)
 {
@@ -178,6 +185,28 @@ static void test_links(void **state)
     io_checkpoint_free(c);
 }
 
+/* Where standard input is closed, descriptor 0 is one as any other: of the file, of what a killed save left,
+ * of the folder, which is synced after the file has its name. */
+static void test_without_standard_input(void **state)
+{
+    (void)state;
+    Checkpoint *c = begin(3);
+    put_file("folder/checkpoint-00000002.safetensors.tmp", "left over", 9);
+    const int input = dup(0);
+    close(0);
+    folders_synced = 0;
+    DONE(io_checkpoint_save(c));
+    assert_int_equal(folders_synced, 1);
+    step = 0;
+    assert_int_equal(io_checkpoint_resume(c), 1);
+    assert_int_equal(step, 2);
+    assert_int_equal(fcntl(0, F_GETFD), -1); /* and each is closed */
+    dup2(input, 0);
+    close(input);
+    assert_int_equal(files_in("folder", true), 2);
+    io_checkpoint_free(c);
+}
+
 /* Files of others under such names are neither removed nor counted as whole. */
 static void test_foreign_files_stay(void **state)
 {
@@ -236,6 +265,7 @@ int main(void)
         CLEAN(test_a_folder_that_disappears),
         CLEAN(test_a_folder_that_is_read_only),
         CLEAN(test_links),
+        CLEAN(test_without_standard_input),
         CLEAN(test_foreign_files_stay),
         CLEAN(test_two_processes),
     };

@@ -257,8 +257,8 @@ static int note(NNFit *fit, NNEvent event, void *ctx)
 {
     Told *t = ctx;
     t->count[event]++;
+    assert_true((fit->batch != NULL) == (event == NN_BATCH_END));
     if (event != NN_BATCH_END) return 0;
-    assert_non_null(fit->batch);
     assert_true(nn_fit_loss(fit) > 0 && nn_fit_batch_loss(fit) > 0);
     assert_true(fit->batch->index > 0 || nn_fit_loss(fit) == nn_fit_batch_loss(fit));
     t->batches++;
@@ -267,30 +267,42 @@ static int note(NNFit *fit, NNEvent event, void *ctx)
     return t->silent ? -1 : tensor_fail(TENSOR_EUSER, "note", "as it should");
 }
 
+static int note_from_the_start(NNFit *fit, NNEvent event, void *ctx)
+{
+    const Told *t = ctx;
+    assert_true(fit->module && fit->optimizer && fit->train && !fit->validate && fit->epochs > 1);
+    assert_int_equal(fit->step, t->batches + (event == NN_BATCH_END));
+    assert_int_equal(fit->epoch, t->count[NN_EPOCH_END]);
+    assert_int_equal(fit->history->epochs, t->count[NN_EPOCH_END] + (event == NN_EPOCH_END));
+    return note(fit, event, ctx);
+}
+
 static void test_callbacks(void **state)
 {
     (void)state;
-    Told t = { .fails_at = 0 }, first = { .stops_at = 8 }, bad = { .fails_at = 9 };
+    Told t = { .fails_at = 0 }, first = { .stops_at = 8 };
     Setting s = setting();
     NNHistory h;
     DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 2, .verbose = 0,
-                .callbacks = (NNCallback[]){ { note, &t }, { NULL } }));
+                .callbacks = (NNCallback[]){ { note_from_the_start, &t }, { NULL } }));
     assert_true(t.count[NN_FIT_BEGIN] == 1 && t.count[NN_EPOCH_BEGIN] == 2 && t.count[NN_EPOCH_END] == 2 &&
                 t.count[NN_FIT_END] == 1 && t.count[NN_BATCH_END] == 2 * BATCHES);
+    t = (Told){ .fails_at = 0 };
     DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 5, .verbose = 0, .history = &h,
-                .callbacks = (NNCallback[]){ { note, &first }, { note, &t }, { NULL } }));
+                .callbacks = (NNCallback[]){
+                    { note_from_the_start, &first }, { note_from_the_start, &t }, { NULL } }));
     assert_int_equal(h.steps, 8);
     assert_int_equal(h.epochs, 1);
     nn_history_free(&h);
     first = (Told){ .stops_at = BATCHES }; /* with the last batch of an epoch: that is finished */
     DONE(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 5, .verbose = 0, .history = &h,
-                .callbacks = (NNCallback[]){ { note, &first }, { NULL } }));
+                .callbacks = (NNCallback[]){ { note_from_the_start, &first }, { NULL } }));
     assert_true(h.steps == BATCHES && h.epochs == 1 && first.count[NN_EPOCH_END] == 1);
     nn_history_free(&h);
     for (int silent = 0; silent < 2; silent++) {
-        bad.silent = silent, bad.batches = 0;
+        Told bad = { .fails_at = 9, .silent = silent };
         assert_int_equal(nn_fit(s.net, s.train, ce(), s.opt, .epochs = 5, .verbose = 0, .history = &h,
-                                .callbacks = (NNCallback[]){ { note, &bad }, { NULL } }),
+                                .callbacks = (NNCallback[]){ { note_from_the_start, &bad }, { NULL } }),
                          -1);
         assert_says(TENSOR_EUSER, silent ? "nn_fit: a callback failed without" : "note: as it should");
         assert_int_equal(h.steps, 9);
