@@ -2,14 +2,14 @@
 time, each with the suites that should find it (`make mutants N=200 SEED=1`; not part of `make test`).
 
 Works in build/mutants, a copy of the tree; the tree itself is not touched.  The copy is one shared library
-that hides nothing, for one instruction set, so a mutant costs one file and one link.  A mutant that does not
-compile, or compiles to the same code there or in the library as it is installed, is drawn again.  One that
-survives the suites meets those that are slower: under AddressSanitizer, and on the emulated device.  What
-came of mutant i is kept in build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
+that hides nothing, for one instruction set, so a mutant costs one file and one link.  Before a suite is first
+needed it runs without a mutant: it must pass, and its seconds are kept.  A mutant that does not compile, or
+compiles to the same code there or in the library as it is installed, is drawn again.  In the end those that
+survived meet the slower suites: the near ones under AddressSanitizer, and the emulated device.  What came of
+mutant i is kept in build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
 """
 
 import difflib
-import hashlib
 import json
 import os
 import pathlib
@@ -24,8 +24,10 @@ import time
 
 FOLDERS = ["src/tensor", "src/autograd", "src/op", "src/random", "src/io", "nn", "optim", "train"]
 FOLDER, TREE = "build/mutants", "build/mutants/tree"
+SECONDS = f"{FOLDER}/seconds.json"
 LIBRARY, LIBRARY_ASAN = "build/libtapegrad.so.0.1", "build/asan/libtapegrad.so.0.1"
-INSTALLED = ["make", "-s", "-j2", "CC=ccache gcc" if shutil.which("ccache") else "CC=gcc"]
+CCACHE = "ccache " if shutil.which("ccache") else ""
+INSTALLED = ["make", "-s", "-j2", f"CC={CCACHE}gcc"]
 QUICK = [
     *INSTALLED,
     *("ISAS=avx2" if os.uname().machine == "x86_64" else "ISAS=base", "OPT=-O1 -g1", "FAST=-O1"),
@@ -39,10 +41,11 @@ EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op pa
 LONG = {"test_ops_memory": ["1/4", "2/4", "3/4", "4/4"]}
 # Not run: suites of src/cpu, which is not mutated, and one that needs a GPU.  Run for survivors alone: SLOW.
 ELSEWHERE = {"test_gemm", "test_vecmath", "test_cuda"}
-SLOW = ["test_queue", "test_list", "test_emu", "test_device", "test_ops_threads", "test_accuracy"]
+EMULATED = ["test_nets", "test_queue", "test_list", "test_device", "test_emu"]
+SLOW = ["test_faults", "test_resume", "test_accuracy", "test_ops_memory", "test_ops_threads", *EMULATED]
 # Leaks are found by LeakSanitizer, preloaded.  These suites bring a malloc of their own, or fork, and hang.
 LEAK_CHECKER = subprocess.check_output(["gcc", "-print-file-name=liblsan.so"], text=True).strip()
-NO_LEAK_CHECK = {"test_nn_memory", "test_fork"}
+NO_LEAK_CHECK = {"test_nn_memory", "test_fork", *EMULATED}
 
 # ---- what a mutant is ----------------------------------------------------------------------------------
 
@@ -68,7 +71,8 @@ SWAPS = [
 ]
 
 
-ARRAY = r"\s+(?!return|else|case|goto)(?:(?:static|const|unsigned|struct) )*\w+ \**\w+\[[^=]*"
+OF_ARRAY = "static|const|unsigned|struct|_Thread_local|THREAD_LOCAL"
+ARRAY = r"\s+(?!return|else|case|goto)(?:(?:%s) )*\w+ \**\w+\[[^=]*" % OF_ARRAY
 
 
 def other_number(match):
@@ -149,10 +153,20 @@ def make(*targets, build=BUILD):
     return done.returncode == 0
 
 
-def start(suite, scratch):
-    """A suite that eats memory or disk, or hangs, fails."""
+def make_plain(library, *targets, build=BUILD):
+    """The library and its copy that stays without a mutant; `targets` besides."""
+    if not (make(library, build=build) and make(library, *targets, build=build)):
+        sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
+    plain = os.path.join(TREE, os.path.dirname(library), "plain")
+    os.makedirs(plain, exist_ok=True)
+    shutil.copy(os.path.join(TREE, library), plain)
+
+
+def start(suite, scratch, spent):
+    """A suite that eats memory, disk or time fails.  Where `spent` is not known yet, there is no mutant."""
 
     def limits():
+        resource.setrlimit(resource.RLIMIT_CPU, (20 + int(5 * (spent or 200)),) * 2)
         resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -160,7 +174,9 @@ def start(suite, scratch):
     name, _, part = suite.partition(" ")
     folder, _, name = name.rpartition("/")
     environment = dict(os.environ, TMPDIR=scratch, TAPEGRAD_SHARD=part or "1/1", CUEMU_ORDER="fwd")
-    if not is_slow(suite) and name not in NO_LEAK_CHECK:
+    if not spent:
+        environment["LD_LIBRARY_PATH"] = os.path.join("build", folder, "plain")
+    if not folder and name not in NO_LEAK_CHECK:
         environment.update(LD_PRELOAD=LEAK_CHECKER, LSAN_OPTIONS="allocator_may_return_null=1")
     out = open(os.path.join(FOLDER, f"{folder}{name}.log"), "w")
     program = [os.path.join("build", folder, "test", name)]
@@ -170,23 +186,32 @@ def start(suite, scratch):
 def first_to_fail(suites, seconds):
     """Two suites at a time, until one fails; None if all pass."""
     scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    os.chmod(scratch.name, 0o755)  # a suite of root is nobody for a while
     waiting, running, failed = list(suites), [], None
     while (waiting or running) and not failed:
         while waiting and len(running) < 2:
-            running.append((waiting[0], start(waiting.pop(0), scratch.name), time.time()))
+            suite = waiting.pop(0)
+            running.append((suite, start(suite, scratch.name, seconds.get(suite)), time.time()))
         time.sleep(0.01)
         for suite, process, began in list(running):
-            late = time.time() - began > 20 + 10 * seconds.get(suite, 100)
-            if process.poll() is not None:
-                running.remove((suite, process, began))
-            if process.returncode or late:
+            late = time.time() - began > 60 + 10 * seconds.get(suite, 100)
+            if process.poll() is None and not late:
+                continue
+            running.remove((suite, process, began))
+            if process.returncode != 0:
+                process.kill()
                 failed = suite + (" (too long)" if late else "")
-            elif process.returncode == 0 and suite not in seconds:
+            elif suite not in seconds:
                 seconds[suite] = time.time() - began
+                waiting.insert(0, suite)
     for _, process, _ in running:
         process.kill()
         process.wait()
     scratch.cleanup()
+    with open(SECONDS, "w") as f:
+        json.dump(seconds, f)
+    if failed and failed.split(" (")[0] not in seconds:
+        sys.exit(f"mutants: {failed} fails without a mutant: its .log in {FOLDER}")
     return failed
 
 
@@ -219,131 +244,137 @@ def copy_tree():
     return changed
 
 
-def baseline(changed):
-    """{suite, "suite part" or "asan/suite": (seconds, room)} on the tree as it is; all must pass."""
-    slow = [f"build/test/{name}" for name in SLOW]
-    asan = make(LIBRARY_ASAN, build=BUILD_ASAN) and make("tests", build=BUILD_ASAN)
-    if not (asan and make(LIBRARY) and make("tests", *slow)):
-        sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
-    kept = os.path.join(FOLDER, "seconds.json")
-    if not changed and os.path.exists(kept):
-        return json.load(open(kept))
-    rooms = {}
-    for path in pathlib.Path("test").glob("*/test_*.c"):
-        for part in LONG.get(path.stem, [""] if path.stem not in ELSEWHERE else []):
-            rooms[f"{path.stem} {part}".strip()] = path.parent.name
-            if path.stem not in NO_LEAK_CHECK and path.stem not in SLOW:
-                rooms[f"asan/{path.stem} {part}".strip()] = path.parent.name
-    seconds = {}
-    failed = first_to_fail(sorted(rooms, reverse=True), seconds)
-    if failed:
-        sys.exit(f"mutants: {failed} fails without a mutant: its .log in {FOLDER}")
-    suites = {suite: (spent, rooms[suite]) for suite, spent in seconds.items()}
-    json.dump(suites, open(kept, "w"))
-    return suites
+def suites():
+    """{suite or "suite part": the room it stands in}"""
+    paths = [path for path in pathlib.Path(TREE).glob("test/*/test_*.c") if path.stem not in ELSEWHERE]
+    return {f"{p.stem} {k}".strip(): p.parent.name for p in paths for k in LONG.get(p.stem, [""])}
 
 
 def is_slow(suite):
-    return suite.startswith("asan/") or suite in SLOW
+    return suite.startswith("asan/") or suite.split()[0] in SLOW
 
 
-def in_order(path, suites):
+def in_order(name, seconds):
     """The suites of the file's room and name first, then those of all ops, then the others by their seconds;
-    the slow ones last.  No op calls what does not lie in src/op and below it."""
-    name = os.path.relpath(path, TREE)
+    the slow ones last: under AddressSanitizer the near ones.  No op calls what lies above src/op."""
     words = set(re.split(r"[/_.]", name))
     above = name.startswith(("nn/", "optim/", "train/", "src/io/"))
+    rooms = {s: room for s, room in suites().items() if not (above and room in ("op", "cpu"))}
 
     def rank(suite):
-        spent, room = suites[suite]
-        near = spent < 5 and (room in words or words & set(re.split("[_ ]", suite)[1:]))
+        spent = seconds.get(suite, 1)
+        near = spent < 5 and (rooms[suite] in words or words & set(re.split("[_ ]", suite)[1:]))
         return is_slow(suite), (0 if near else 1 if suite in EARLY else 2), spent
 
-    return sorted((s for s in suites if not (above and suites[s][1] in ("op", "cpu"))), key=rank)
+    order = sorted(rooms, key=rank)
+    near = [f"asan/{s}" for s in order if rank(s)[:2] == (False, 0) and s.split()[0] not in NO_LEAK_CHECK]
+    return near + order
 
 
-def code_of(path, folder="build"):
-    """What was compiled, without the lines that it stands on."""
-    stripped = os.path.join(FOLDER, "stripped.o")
-    object_file = os.path.join(folder, os.path.relpath(path, TREE)[:-2] + ".o")
-    if folder != "build":
-        make(object_file, build=[*INSTALLED, f"B={folder}"])
-    subprocess.run(["strip", "-g", "-o", stripped, os.path.join(TREE, object_file)], check=True)
-    return hashlib.sha256(open(stripped, "rb").read()).hexdigest()
-
-
-def same_installed(path, before, after):
-    code = []
-    for text in (before, after):
+def code_of(path, text=None):
+    """What was compiled, without the lines that it stands on; of a text, as in the library that is installed."""
+    name, stripped = os.path.relpath(path, TREE)[:-2] + ".o", os.path.join(FOLDER, "stripped.o")
+    folder = "build/installed" if text else "build"
+    if text:
         open(path, "w").write(text)
-        code.append(code_of(path, "build/installed"))
-    return code[0] == code[1]
-
-
-def fate_of(path, before, after, suites):
-    """Fate, and by what; path holds the text `after`."""
-    order = in_order(path, suites)
-    seconds = {suite: spent for suite, (spent, _) in suites.items()}
-    failed = first_to_fail([s for s in order if not is_slow(s)], seconds)
-    if failed:
-        return "killed", failed
-    if same_installed(path, before, after):
-        return "same code", ""
-    if not make(LIBRARY_ASAN, build=BUILD_ASAN):
-        sys.exit(f"mutants: no build for AddressSanitizer: {FOLDER}/make.log")
-    failed = first_to_fail([s for s in order if is_slow(s)], seconds)
-    return ("killed", failed) if failed else ("survived", "")
+        make(f"{folder}/{name}", build=[*INSTALLED, f"B={folder}"])
+    subprocess.run(["strip", "-g", "-o", stripped, os.path.join(TREE, folder, name)], check=True)
+    return open(stripped, "rb").read()
 
 
 # ---- one mutant ----------------------------------------------------------------------------------------
 
 
-def judge(path, number, new, suites):
+def texts(mutant):
+    path = os.path.join(TREE, mutant["file"])
     before = open(path).read()
     lines = before.split("\n")
-    lines[number] = new
-    name = os.path.relpath(path, TREE)
-    diff = "\n".join(difflib.unified_diff(before.split("\n"), lines, name, name, lineterm="", n=2))
-    was = code_of(path)
-    result = {"file": name, "line": number + 1, "diff": diff, "fate": "survived", "by": ""}
+    lines[mutant["line"] - 1] = mutant["new"]
+    return path, before, "\n".join(lines)
+
+
+def judge(mutant, seconds):
+    path, before, after = texts(mutant)
+    diff = difflib.unified_diff(
+        before.split("\n"), after.split("\n"), *[mutant["file"]] * 2, lineterm="", n=2
+    )
+    result = dict(mutant, diff="\n".join(diff), by="", met="quick")
+    compiled = os.path.join(TREE, "build", mutant["file"][:-2] + ".o")
+    was, kept = code_of(path), open(compiled, "rb").read()
     try:
-        open(path, "w").write("\n".join(lines))
+        open(path, "w").write(after)
         if not make(LIBRARY):
             return dict(result, fate="uncompilable")
         if code_of(path) == was:
             return dict(result, fate="same code")
-        result["fate"], result["by"] = fate_of(path, before, "\n".join(lines), suites)
-        return result
+        failed = first_to_fail([s for s in in_order(mutant["file"], seconds) if not is_slow(s)], seconds)
+        if failed:
+            return dict(result, fate="killed", by=failed)
+        same = code_of(path, before) == code_of(path, after)
+        return dict(result, fate="same code" if same else "survived")
     finally:
         open(path, "w").write(before)
-        make(LIBRARY)
+        open(compiled, "wb").write(kept)
+
+
+def judge_survivor(mutant, seconds):
+    """By the slower suites."""
+    slow = [s for s in in_order(mutant["file"], seconds) if is_slow(s)]
+    asan = [f"build/asan/test/{s[5:]}" for s in slow if s.startswith("asan/")]
+    make_plain(LIBRARY, *{f"build/test/{s.split()[0]}" for s in slow if not s.startswith("asan/")})
+    make_plain(LIBRARY_ASAN, *asan, build=BUILD_ASAN)
+    path, before, after = texts(mutant)
+    try:
+        open(path, "w").write(after)
+        if not (make(LIBRARY) and make(LIBRARY_ASAN, build=BUILD_ASAN)):
+            sys.exit(f"mutants: no build for AddressSanitizer: {FOLDER}/make.log")
+        failed = first_to_fail(slow, seconds)
+    finally:
+        open(path, "w").write(before)
+    return dict(mutant, fate="killed" if failed else "survived", by=failed or "", met="slow")
 
 
 def main():
     wanted, seed = int(sys.argv[1]), int(sys.argv[2])
     os.makedirs(TREE, exist_ok=True)
-    suites = baseline(copy_tree())
+    if copy_tree() and os.path.exists(SECONDS):
+        os.remove(SECONDS)
+    make_plain(LIBRARY, "tests")
+    seconds = json.load(open(SECONDS)) if os.path.exists(SECONDS) else {}
     kept = os.path.join(FOLDER, f"{seed}.jsonl")
     done = [json.loads(line) for line in open(kept)] if os.path.exists(kept) else []
+
+    def tell(i):
+        with open(kept, "w") as f:
+            f.write("".join(json.dumps(d) + "\n" for d in done))
+        print("{0:4} {fate:12} {file}:{line} {by}".format(i + 1, **done[i]), flush=True)
+
     everywhere = [place for place in places() if mutations(place[2])]
     while sum(d["fate"] in ("killed", "survived") for d in done) < wanted:
         draw = random.Random(f"{seed}:{len(done)}")
         path, number, line = draw.choice(everywhere)
-        done.append(judge(path, number, draw.choice(mutations(line)), suites))
-        with open(kept, "a") as f:
-            f.write(json.dumps(done[-1]) + "\n")
-        print("{0:4} {fate:12} {file}:{line} {by}".format(len(done), **done[-1]), flush=True)
+        mutant = {
+            "file": os.path.relpath(path, TREE),
+            "line": number + 1,
+            "new": draw.choice(mutations(line)),
+        }
+        done.append(judge(mutant, seconds))
+        tell(len(done) - 1)
+    for i, d in enumerate(done):
+        if d["fate"] == "survived" and d["met"] == "quick":
+            done[i] = judge_survivor(d, seconds)
+            tell(i)
     report(done)
 
 
 def report(done):
-    fates = ("killed", "survived", "uncompilable", "same code")
-    killed, survived, broken, same = ([d for d in done if d["fate"] == fate] for fate in fates)
-    for d in survived:
-        print("\n" + d["diff"])
-    print(f"\n{len(broken)} did not compile, {len(same)} changed nothing")
-    valid = len(killed) + len(survived)
-    print(f"{len(killed)} of {valid} killed ({100 * len(killed) / max(valid, 1):.1f} %)")
+    print("\n\n".join([""] + [d["diff"] for d in done if d["fate"] == "survived"]))
+    killed, survived, broken, same = (
+        sum(d["fate"] == fate for d in done) for fate in ("killed", "survived", "uncompilable", "same code")
+    )
+    valid = killed + survived
+    print(f"\n{broken} did not compile, {same} changed nothing")
+    print(f"{killed} of {valid} killed ({100 * killed / max(valid, 1):.1f} %)")
 
 
 main()
