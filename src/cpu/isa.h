@@ -19,6 +19,14 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Before a loop of one load and one store: four steps a turn.  The speed of one step a turn depends on where
+ * the code lies, by a factor of 2. */
+#if defined __clang__
+#define BY_FOUR _Pragma("clang loop unroll_count(4)")
+#else
+#define BY_FOUR _Pragma("GCC unroll 4")
+#endif
+
 /* cpu_isa - 0 base, 1 AVX2 + FMA, 2 AVX-512 (F, BW, DQ, VL); TAPEGRAD_ISA=base|avx2|avx512 in the environment
  * lowers it. */
 int cpu_isa(void) __attribute__((visibility("hidden")));

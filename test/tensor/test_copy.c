@@ -257,6 +257,40 @@ static void slices_and_flips(void **state)
     assert_null(tensor_error());
 }
 
+/* A few elements of each of many rows, next to each other and apart, into rows of another length; and planes
+ * turned by a quarter. */
+static void short_lines_and_turns(void **state)
+{
+    (void)state;
+    static const int dtypes[][2] = { { TENSOR_F32, TENSOR_F32 }, { TENSOR_F64, TENSOR_F64 },
+                                     { TENSOR_U8, TENSOR_U8 },   { TENSOR_F32, TENSOR_F64 },
+                                     { TENSOR_F16, TENSOR_F32 }, { TENSOR_F32, TENSOR_F16 } };
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+        for (int64_t width = 1; width <= 5; width++)
+            for (int64_t step = 1; step <= 3; step++) {
+                TensorScope scope = tensor_scope_open();
+                const int64_t n = 70, row = 3 * width + 1;
+                Tensor *from = numbered(SHAPE(3, n, row), dtypes[k][0]),
+                       *into = numbered(SHAPE(3, n, row + 2), dtypes[k][1]),
+                       *as_it_was = numbered(shape_of(into), dtypes[k][1]);
+                Tensor *src =
+                    own(new_view(from, 3, SHAPE(3, n, width).dim, SHAPE(n * row, row, step).dim, 1));
+                Tensor *dst = own(new_view(into, 3, src->shape, SHAPE(n * (row + 2), row + 2, 1).dim, 1));
+                assert_int_equal(raw_copy(dst, src), 0);
+                check(dst, src);
+                Tensor *beside = own(new_view(into, 3, SHAPE(3, n, 2).dim, dst->stride, 1 + width)),
+                       *before = own(new_view(as_it_was, 3, beside->shape, dst->stride, 1 + width));
+                check(beside, before);
+                Tensor *plane = numbered(SHAPE(n, 9 * width), dtypes[k][0]);
+                Tensor *turned =
+                    own(new_view(plane, 2, SHAPE(9 * width, n).dim, SHAPE(-1, 9 * width).dim, 9 * width - 1));
+                Tensor *dense = empty(shape_of(turned), dtypes[k][1]);
+                assert_int_equal(raw_copy(dense, turned), 0);
+                check(dense, turned);
+                tensor_scope_close(scope);
+            }
+}
+
 static void broadcasts(void **state)
 {
     (void)state;
@@ -497,6 +531,7 @@ int main(void)
         cmocka_unit_test(all_pairs),
         cmocka_unit_test(layouts),
         cmocka_unit_test(slices_and_flips),
+        cmocka_unit_test(short_lines_and_turns),
         cmocka_unit_test(broadcasts),
         cmocka_unit_test(overlapping),
         cmocka_unit_test(large_on_several_threads),

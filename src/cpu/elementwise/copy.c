@@ -41,7 +41,7 @@ FORCE_INLINE void move_line(char *dst, const char *src, int64_t n, int64_t ds, i
     } else if (ds == (int64_t)size && ss == -ds) {
         move_backwards(dst, src, n, size);
     } else {
-        for (int64_t i = 0; i < n; i++) memcpy(dst + i * ds, src + i * ss, size);
+        BY_FOUR for (int64_t i = 0; i < n; i++) memcpy(dst + i * ds, src + i * ss, size);
     }
 }
 
@@ -93,6 +93,22 @@ static void sort_by_dst(Plan *p)
     }
 }
 
+/* Lines of a few elements cost a call each: the longest dim takes their place, where it is so much longer
+ * that going over memory once for each element of theirs is less. */
+static void lengthen_lines(Plan *p)
+{
+    enum { FEW = 4, MANY = 64 };
+    const int last = p->ndim - 1;
+    int longest = last;
+    if (p->shape[last] > FEW) return;
+    for (int i = 0; i < last; i++)
+        if (p->shape[i] > p->shape[longest]) longest = i;
+    if (p->shape[longest] < MANY) return;
+    const int64_t n = p->shape[longest], ds = p->ds[longest], ss = p->ss[longest];
+    p->shape[longest] = p->shape[last], p->ds[longest] = p->ds[last], p->ss[longest] = p->ss[last];
+    p->shape[last] = n, p->ds[last] = ds, p->ss[last] = ss;
+}
+
 static void make_plan(Plan *p, const CopyArgs *a)
 {
     p->dst = a->dst.data, p->src = a->src.data;
@@ -108,10 +124,11 @@ static void make_plan(Plan *p, const CopyArgs *a)
     p->ndim = collapse(p->ndim, p->shape, 2, (int64_t *const[]){ p->ds, p->ss });
     if (p->count == 1) p->ds[0] = p->dsize, p->ss[0] = p->ssize;
     p->along = -1;
+    lengthen_lines(p);
     int last = p->ndim - 1;
     if (p->ds[last] != p->dsize || p->ss[last] == p->ssize || p->ss[last] == 0) return;
     for (int i = 0; i < last; i++)
-        if (p->ss[i] == p->ssize && p->shape[i] >= 8) p->along = i;
+        if (size_of(p->ss[i]) == p->ssize && p->shape[i] >= 8) p->along = i;
 }
 
 /* ---- lines along the last dim ---------------------------------------------------------------- */
@@ -185,7 +202,7 @@ static void copy_tile(const Plan *p, const Tiles *t, int64_t index)
         rest /= p->shape[i];
     }
     for (int64_t j = 0; j < columns; j++)
-        p->line(buffer + j * rows * p->dsize, src + j * p->ss[last], rows, p->dsize, p->ssize);
+        p->line(buffer + j * rows * p->dsize, src + j * p->ss[last], rows, p->dsize, p->ss[p->along]);
     int64_t ds = p->ds[p->along];
     if (p->dsize == 4) untile(dst, ds, buffer, rows, columns, 4);
     else if (p->dsize == 8) untile(dst, ds, buffer, rows, columns, 8);

@@ -34,15 +34,13 @@ static void gather(void *dst, int compute, const char *src, int dtype, int64_t s
         const uint64_t *s = (const uint64_t *)src, value = *s;
         if (stride == 0)
             for (int64_t i = 0; i < n; i++) d[i] = value;
-        else
-            for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
+        else BY_FOUR for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
     } else if (dtype_size(compute) == 4) {
         uint32_t *d = dst;
         const uint32_t *s = (const uint32_t *)src, value = *s;
         if (stride == 0)
             for (int64_t i = 0; i < n; i++) d[i] = value;
-        else
-            for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
+        else BY_FOUR for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];
     } else {
         uint8_t *d = dst;
         const uint8_t *s = (const uint8_t *)src;
@@ -59,9 +57,9 @@ static void scatter(char *dst, int dtype, int64_t stride, const void *src, const
     } else if (loop->bool_out) {
         for (int64_t i = 0; i < n; i++) dst[i * stride] = ((const uint8_t *)src)[i] != 0;
     } else if (loop->out_size == 8) {
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)dst)[i * stride] = ((const uint64_t *)src)[i];
+        BY_FOUR for (int64_t i = 0; i < n; i++)((uint64_t *)dst)[i * stride] = ((const uint64_t *)src)[i];
     } else if (loop->out_size == 4) {
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)dst)[i * stride] = ((const uint32_t *)src)[i];
+        BY_FOUR for (int64_t i = 0; i < n; i++)((uint32_t *)dst)[i * stride] = ((const uint32_t *)src)[i];
     } else {
         for (int64_t i = 0; i < n; i++) dst[i * stride] = ((const char *)src)[i];
     }

@@ -60,7 +60,7 @@ int gather_check(GatherArgs *g)
 FORCE_INLINE void gather_line(char *dst, const char *src, const int64_t *index, int64_t stride, int64_t n,
                               size_t size)
 {
-    for (int64_t j = 0; j < n; j++)
+    BY_FOUR for (int64_t j = 0; j < n; j++)
         memcpy(dst + (size_t)j * size, src + (size_t)index[j * stride] * size, size);
 }
 
