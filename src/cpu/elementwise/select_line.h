@@ -23,6 +23,12 @@ static void LINE(void *out_, const uint8_t *cond, const void *a_, const void *b_
             T y = b[i];
             out[i] = cond[i] ? x : y;
         }
+    } else if (sc == 0) {
+        const T *from = *cond ? a : b;
+        const int64_t step = *cond ? sa : sb;
+        if (so == 1 && step == 1) memcpy(out, from, (size_t)n * sizeof *out);
+        else
+            for (int64_t i = 0; i < n; i++) out[i * so] = from[i * step];
     } else {
         for (int64_t i = 0; i < n; i++) out[i * so] = cond[i * sc] ? a[i * sa] : b[i * sb];
     }

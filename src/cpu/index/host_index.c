@@ -75,8 +75,9 @@ int64_t host_ranks(const uint8_t *mask, int64_t count, int64_t *rank)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) {
-        rank[i] = mask[i] ? n : 0;
-        n += mask[i] != 0;
+        const int64_t here = mask[i] != 0; /* no branch, which random masks would mislead */
+        rank[i] = n & -here;
+        n += here;
     }
     return n;
 }

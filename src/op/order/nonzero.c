@@ -17,7 +17,8 @@ const TensorNonzeroStaticArgs tensor_nonzero_static_defaults = { TENSOR_NONZERO_
 /* most rows (negative: as many as there are); those without an element hold fill. */
 static Tensor *indices_of(const Tensor *x, int64_t most, int64_t fill)
 {
-    Tensor *host = host_copy(x, TENSOR_BOOL);
+    Tensor *host = most ? host_copy(x, TENSOR_BOOL) : NULL;
+    if (most == 0) return own(new_tensor(SHAPE(0, x->ndim), TENSOR_I64, x->place));
     if (!host) return NULL;
     if (most < 0) most = count_true(host->data, x->numel);
     Tensor *list = own(new_tensor(SHAPE(most, x->ndim), TENSOR_I64, &cpu_place));
