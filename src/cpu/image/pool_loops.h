@@ -63,11 +63,15 @@ static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, 
         const int64_t depth = (q + k) / a->out[H] * a->stride[D] - a->pad[D],
                       row = (q + k) % a->out[H] * a->stride[H] - a->pad[H];
         const int64_t corner = (depth * a->in[H] + row) * a->in[W] + first * a->stride[W] - a->pad[W];
+        const TAG *t = tag + k * n;
+        TAG least = 0;
+        memcpy(y + k * n, best + k * n, (size_t)n * sizeof *y);
         for (int64_t j = 0; j < n; j++) {
-            const TAG t = tag[k * n + j];
-            y[k * n + j] = best[k * n + j];
-            index[k * n + j] = t >= 0 ? corner + j * a->stride[W] + t : first_inside(a, q + k, first + j);
+            least = t[j] < least ? t[j] : least;
+            index[k * n + j] = corner + j * a->stride[W] + t[j];
         }
+        for (int64_t j = 0; least < 0 && j < n; j++) /* found nothing: all -inf */
+            if (t[j] < 0) index[k * n + j] = first_inside(a, q + k, first + j);
     }
 }
 
