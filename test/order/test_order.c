@@ -321,6 +321,26 @@ static void extremes_of_long_lines(void **state)
         }
 }
 
+/* Many of few bins are added up in two lists: thirds, so that each sum is rounded. */
+static void weights_of_few_bins(void **state)
+{
+    (void)state;
+    for (int64_t n = 40; n <= 41; n++)
+        for (int64_t bins = 1; bins <= 20; bins += 3) {
+            Tensor *x = tensor_zeros(SHAPE(n), TENSOR_I64), *w = tensor_zeros(SHAPE(n), TENSOR_F64);
+            int64_t *at = tensor_data(x);
+            double *weight = tensor_data(w), sum[20] = { 0 };
+            for (int64_t i = 0; i < n; i++) {
+                at[i] = i * i % bins, weight[i] = (double)(i + 1) / 3;
+                sum[at[i]] += weight[i];
+            }
+            Tensor *y = tensor_bincount(x, w, .minlength = bins);
+            assert_non_null(y);
+            for (int64_t k = 0; k < bins; k++)
+                assert_true(fabs(((double *)tensor_data(y))[k] - sum[k]) <= 1e-14 * sum[k]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +358,7 @@ int main(void)
         TEST(lists_of_any_length_are_in_order),
         TEST(long_numbers_are_in_order),
         TEST(extremes_of_long_lines),
+        TEST(weights_of_few_bins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,11 +39,11 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 
 int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at)
 {
-    for (int64_t i = 0; i < n; i++) {
+    int64_t most = least - 1, low = 0;
+    for (int64_t i = 0; i < n; i++) most = x[i] > most ? x[i] : most, low = x[i] < low ? x[i] : low;
+    for (int64_t i = 0; low < 0; i++)
         if (x[i] < 0) return *bad_at = i, -1;
-        if (x[i] >= least) least = x[i] == INT64_MAX ? x[i] : x[i] + 1;
-    }
-    return least;
+    return most == INT64_MAX ? most : most + 1;
 }
 
 void bincount(const int64_t *x, int64_t n, int64_t *counts)
@@ -51,9 +51,15 @@ void bincount(const int64_t *x, int64_t n, int64_t *counts)
     for (int64_t i = 0; i < n; i++) counts[x[i]]++;
 }
 
-void bincount_weighted(const int64_t *x, const double *weight, int64_t n, double *sums)
+void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
+                       double *odd)
 {
-    for (int64_t i = 0; i < n; i++) sums[x[i]] += weight[i];
+    for (int64_t i = 0; i + 1 < n; i += 2) {
+        sums[x[i]] += weight[i];
+        odd[x[i + 1]] += weight[i + 1];
+    }
+    if (n % 2) sums[x[n - 1]] += weight[n - 1];
+    for (int64_t k = 0; k < bins && odd != sums; k++) sums[k] += odd[k];
 }
 
 int64_t finite_range(const double *x, int64_t n, double *min, double *max)
