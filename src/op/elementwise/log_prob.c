@@ -51,8 +51,13 @@ static int categorical_compose(OpCall *c)
     int64_t shape[TENSOR_MAX_DIMS];
     const int ndim = shape_broadcast((TensorShape){ x->ndim - 1, x->shape }, shape_of(v), shape);
     Tensor *index = tensor_expand(tensor_to(op_input(c, 1), TENSOR_I64), (TensorShape){ ndim, shape });
+    Tensor *log = tensor_log_softmax(op_input(c, 0), -1);
+    if (x->ndim == 1) { /* one list for all indices: it is not written out for each */
+        log = tensor_gather(log, 0, tensor_reshape(index, SHAPE(-1)));
+        return op_set_result(c, 0, tensor_reshape(log, (TensorShape){ ndim, shape }));
+    }
     shape[ndim] = x->shape[x->ndim - 1];
-    Tensor *log = tensor_expand(tensor_log_softmax(op_input(c, 0), -1), (TensorShape){ ndim + 1, shape });
+    log = tensor_expand(log, (TensorShape){ ndim + 1, shape });
     return op_set_result(c, 0, tensor_squeeze(tensor_gather(log, -1, tensor_unsqueeze(index, -1)), -1));
 }
 
