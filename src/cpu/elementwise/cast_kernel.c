@@ -69,11 +69,15 @@ FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int6
     }
 }
 
-#define LINE(S, ssize, D, dsize)                                                            \
-    FORCE_INLINE void cast_##S##_##D(char *d, const char *s) { STORE_##D(d, LOAD_##S(s)); } \
-    static void line_##S##_##D(char *d, const char *s, int64_t n, int64_t ds, int64_t ss)   \
-    {                                                                                       \
-        cast_n(d, s, n, ds, ss, cast_##S##_##D, dsize, ssize);                              \
+#define LINE(S, ssize, D, dsize)                                                          \
+    FORCE_INLINE void cast_##S##_##D(char *d, const char *s)                              \
+    {                                                                                     \
+        if (__builtin_strcmp(#S, #D) == 0) memcpy(d, s, dsize); /* no way through f32 */  \
+        else STORE_##D(d, LOAD_##S(s));                                                   \
+    }                                                                                     \
+    static void line_##S##_##D(char *d, const char *s, int64_t n, int64_t ds, int64_t ss) \
+    {                                                                                     \
+        cast_n(d, s, n, ds, ss, cast_##S##_##D, dsize, ssize);                            \
     }
 #define LINES(S, ssize)     \
     LINE(S, ssize, f32, 4)  \
