@@ -72,7 +72,7 @@ static int parametrize(Module *m, ModuleTensor *slot, Tensor *const *original, i
         if (t) tensor_requires_grad_(t, wants);
     }
     nn_add_child(list, "0", by, function);
-    list->training = m->training;
+    nn_train(list, m->training);
     if (!(list = (nn_done)(list))) return -1;
     ModuleTensor trial = { .computed = list };
     Module *dict = keeps_shape(slot->tensor, nn_computed(&trial), by, function) ? NULL : dict_of(m, function);
@@ -90,7 +90,7 @@ static int parametrize(Module *m, ModuleTensor *slot, Tensor *const *original, i
 static int append(ModuleTensor *slot, Module *by, const char *function)
 {
     NNCall c = { .in[0] = nn_computed(slot), .results = 1 };
-    by->training = slot->computed->training;
+    nn_train(by, slot->computed->training);
     if (!c.in[0] || nn_run(by, &c) || keeps_shape(c.in[0], c.out[0], by, function)) return nn_free(by), -1;
     const int status = (nn_append)(slot->computed, by) ? 0 : -1;
     slot->computed->failed = false;

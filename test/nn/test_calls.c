@@ -502,6 +502,16 @@ static void parametrizations(void **state)
         assert_int_equal(nn_remove_parametrizations(m, "bias"), 0);
         assert_ptr_equal(nn_get(m, "bias"), bias);
         assert_tensor_close(bias, tensor_softplus(tensor_tanh(start), 1, 20), 1e-6, 1e-6);
+        /* in the mode that the module is in */
+        nn_eval(m);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(nn_register_parametrization(m, "bias", nn_dropout(1)), 0);
+        assert_tensor_close(nn_get(m, "bias"), tensor_softplus(tensor_tanh(start), 1, 20), 1e-6, 1e-6);
+        nn_train(m, true);
+        assert_true(tensor_item(tensor_amax(nn_get(m, "bias"))) == 0);
+        nn_eval(m);
+        assert_int_equal(nn_remove_parametrizations(m, "bias"), 0);
+        nn_train(m, true);
         /* refused, and nothing has changed */
         assert_status_error(nn_register_parametrization(m, "bias", nn_unflatten(0, SHAPE(1, 2))),
                             TENSOR_ESHAPE);
