@@ -1,5 +1,5 @@
 /* sane.h - what the suites of the core share: the invariants of src/tensor/core.h and src/tape.h, executable;
- * every test begins and ends with nothing alive, nothing on the tape, grad mode on, no error. */
+ * every test begins and ends with nothing alive or on the tape, no scope open, grad mode on, no error. */
 #ifndef SANE_H
 #define SANE_H
 
@@ -15,6 +15,7 @@
 #include <tapegrad/cmocka.h>
 #include "tensor/core.h"
 #include "autograd/tape.h"
+#include "tensor/scope.h"
 
 /* ---- invariants ------------------------------------------------------------------------------ */
 
@@ -103,6 +104,7 @@ static inline void assert_tape_sane(void)
 /* ---- before and after each test -------------------------------------------------------------- */
 
 static TensorScope test_scope_;
+static int test_depth_;
 static int64_t test_live_;
 
 static inline int sane_begin(void **state)
@@ -111,6 +113,7 @@ static inline int sane_begin(void **state)
     tensor_error_clear();
     test_live_ = tensor_live_count();
     test_scope_ = tensor_scope_open();
+    test_depth_ = scope_depth();
     return 0;
 }
 
@@ -120,8 +123,10 @@ static inline int sane_end(void **state)
     bool failed = tensor_error() != NULL, grad = tensor_set_grad_enabled(true);
     if (failed) print_error("an error is left: %s\n", tensor_error());
     tensor_error_clear();
+    const int depth = scope_depth();
     tensor_scope_close(test_scope_); /* first: a test that failed shall not fail the next ones */
     assert_false(failed);
+    assert_int_equal(depth, test_depth_);
     assert_true(grad);
     assert_tape_sane();
     assert_int_equal(tensor_live_count(), test_live_);

@@ -116,7 +116,7 @@ static void *zero_grad_at_all_heights(void *ctx)
         const float left = optim_zero_grad(opt, .set_to_none = false) ? 1 : 0;
         const bool failed = tensor_debug_allocation_failed();
         tensor_debug_fail_allocation(0, false);
-        *(int *)ctx += *first != left || *second != left;
+        *(int *)ctx += *first != left || *second != left || (left && !failed);
         tensor_error_clear();
         optim_free(opt);
         tensor_scope_close(scope);
