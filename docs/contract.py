@@ -108,52 +108,56 @@ def documented(text, name):
     return comment_of("@brief " + (first[:1].upper() + first[1:] + "." if first else name), text)
 
 
-def rows():
-    """Prototypes of the rows, with what ops.def says of them."""
-    kinds = {
-        "UNARY(name, t, s, y, dx, ...)": ("Tensor *x", "s, #y, #dx"),
-        "UNARY1(name, t, s, p, pi, y, dx, ...)": ("Tensor *x, double %s", "s, #y, #dx, #p, #pi"),
-        "UNARY2(name, t, s, p, pi, q, qi, y, dx, ...)": (
-            "Tensor *x, double %s, double %s",
-            "s, #y, #dx, #p, #pi, #q, #qi",
-        ),
-        "BINARY(name, t, s, y, da, ka, db, ...)": ("Tensor *a, Tensor *b", 's, #y, #da "; db = " #db'),
-        "BINARY1(name, t, s, p, pi, y, da, ka, db, ...)": (
-            "Tensor *a, Tensor *b, double %s",
-            's, #y, #da "; db = " #db, #p, #pi',
-        ),
-        "COMPARE(name, t, s, y, ...)": ("Tensor *a, Tensor *b", 's, #y, ""'),
-        "PREDICATE(name, t, s, y, ...)": ("Tensor *x", 's, #y, ""'),
-        "BITS1(name, t, s, y, ...)": ("Tensor *x", 's, #y, ""'),
-        "BITS2(name, t, s, y, ...)": ("Tensor *a, Tensor *b", 's, #y, ""'),
-    }
-    source = "".join(
-        "#define %s ROW_DOC(%s, #name, %s)\n" % (k, k.split("(")[0], v[1]) for k, v in kinds.items()
-    )
-    source += "#include <tapegrad/ops.def>\n"
-    text = subprocess.run(
+# What ops.def gives of a row of each kind.
+ROWS = {
+    "UNARY(name, t, s, y, dx, ...)": "s, #y, #dx",
+    "UNARY1(name, t, s, p, pi, y, dx, ...)": "s, #y, #dx, #p, #pi",
+    "UNARY2(name, t, s, p, pi, q, qi, y, dx, ...)": "s, #y, #dx, #p, #pi, #q, #qi",
+    "BINARY(name, t, s, y, da, ka, db, ...)": 's, #y, "a = " #da "; db = " #db',
+    "BINARY1(name, t, s, p, pi, y, da, ka, db, ...)": 's, #y, "a = " #da "; db = " #db, #p, #pi',
+    "COMPARE(name, t, s, y, ...)": 's, #y, ""',
+    "PREDICATE(name, t, s, y, ...)": 's, #y, ""',
+    "BITS1(name, t, s, y, ...)": 's, #y, ""',
+    "BITS2(name, t, s, y, ...)": 's, #y, ""',
+    "BITSC(name, t, s, c, c0, y, ...)": 's, #y, ""',
+}
+
+
+def expanded(defines):
+    return subprocess.run(
         ["gcc", "-E", "-P", "-x", "c", "-I" + INCLUDE, "-"],
-        input=source,
+        input=defines + "#include <tapegrad/ops.def>\n",
         text=True,
         capture_output=True,
         check=True,
     ).stdout
-    out = []
-    for row in re.findall(r"ROW_DOC\((\w+), (.*?)\)\s*(?=ROW_DOC|$)", text, re.S):
-        parts = [re.sub(r'"\s*"', "", p)[1:-1] for p in re.findall(r'(?:"(?:[^"\\]|\\.)*"\s*)+', row[1])]
-        parts = [p.strip().strip('"') for p in parts]
-        name, summary, y, dx, params = parts[0], parts[1], parts[2], parts[3], parts[4:]
-        kind = [v for k, v in kinds.items() if k.startswith(row[0] + "(")][0]
-        first = "a" if "*b" in kind[0] else "x"
-        arguments = kind[0] % tuple(params[::2])
-        body = summary + "\n\n    y = " + y + ("\n    d%s = %s" % (first, dx) if dx else "\n    no gradient")
+
+
+def bodies():
+    """What ops.def says of each row: its summary, and all of it."""
+    text = expanded("".join("#define %s ROW_DOC(#name, %s)\n" % row for row in ROWS.items()))
+    found = {}
+    for row in re.findall(r"ROW_DOC\((.*?)\)\s*(?=ROW_DOC|$)", text, re.S):
+        parts = [re.sub(r'"\s*"', "", p)[1:-1] for p in re.findall(r'(?:"(?:[^"\\]|\\.)*"\s*)+', row)]
+        name, summary, y, dx, *params = [p.strip().strip('"') for p in parts]
+        dx = dx if dx.startswith("a = ") or not dx else "x = " + dx
+        body = summary + "\n\n    y = " + y + ("\n    d" + dx if dx else "\n    no gradient")
         body += "".join("\n    %s: %s by PyTorch's default" % pair for pair in zip(params[::2], params[1::2]))
-        for end in ("",) if row[0] == "PREDICATE" else ("", "_"):
-            title = summary[:1].upper() + summary[1:] + (", in place." if end else ".")
-            doc = comment_of("@brief " + title, body)
-            out.append(doc + "TAPEGRAD_API Tensor *tensor_%s%s(%s);\n" % (name, end, arguments))
-    kinds_defined = "".join("#undef %s\n" % kind.split("(")[0] for kind in kinds)
-    return "".join(out) + kinds_defined
+        found[name] = summary, body
+    return found
+
+
+def rows(defines):
+    """The prototypes that the header's own macros make of ops.def, with what it says of the rows."""
+    found, out = bodies(), []
+    for name, arguments in re.findall(r"TAPEGRAD_API Tensor \*tensor_(\w+)\((.*?)\);", expanded(defines)):
+        plain = name.rstrip("_")
+        row = plain if plain in found else re.sub("_scalar$", "", plain)
+        summary, body = found[row]
+        title = summary[:1].upper() + summary[1:] + (", of a number" if row != plain else "")
+        out.append(comment_of("@brief " + title + (", in place." if name.endswith("_") else "."), body))
+        out.append("TAPEGRAD_API Tensor *tensor_%s(%s);\n" % (name, arguments))
+    return "".join(out) + "".join("#undef %s\n" % kind for kind in re.findall(r"#define (\w+)", defines))
 
 
 def file_comment(comment):
@@ -175,7 +179,7 @@ def public(piece):
 
 def contract(path, missing):
     """The header with a documentation comment before each name."""
-    out, comment, section, intro = [], "", "", ""
+    out, comment, section, intro, defines = [], "", "", "", ""
     text = open(path).read()
     comments = [prose(piece) for kind, piece in pieces(text) if kind == "comment"]
     for kind, piece in pieces(text):
@@ -188,8 +192,9 @@ def contract(path, missing):
             comment = ""
             out.append(piece)
         elif "#include <tapegrad/ops.def>" in piece:
-            out.append(rows())
+            out.append(rows(defines))
         else:
+            defines += piece if kind == "directive" and re.match(r"#define [A-Z1-9]+\b[^_]", piece) else ""
             found = public(piece)
             trailing = re.search(r"/\*(.*?)\*/\s*$", piece, re.S)
             words = comment or (trailing.group(1).strip() if trailing else "") or section

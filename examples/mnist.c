@@ -188,8 +188,8 @@ static int run(const Options *o)
         if (training) train(net, training, o, &curve);
         double accuracy = test(net, testing, "mnist_misread.png"), spent = seconds() - began;
         if (curve.count > 1)
-            io_save_curves("mnist_curve.png", &(IoCurve){ curve.loss, curve.count }, 1, .title = "training",
-                           .x_label = "step", .y_label = "loss");
+            io_save_curves("mnist_curve.png", &(IoCurve){ .y = curve.loss, .count = curve.count }, 1,
+                           .title = "training", .x_label = "step", .y_label = "loss");
         if (o->save) io_save_safetensors(o->save, nn_state_dict(net));
         if (!tensor_error())
             printf("%sdigits misread (truth:read): mnist_misread.png\n",

@@ -2,8 +2,8 @@
 #
 # CPPFLAGS, CFLAGS and LDFLAGS are the user's and are added to ours.  CROSS=aarch64-linux-gnu- builds for
 # another machine, as CC=aarch64-linux-gnu-gcc does.
-ifeq ($(origin CC),default)
-CC       := $(CROSS)gcc
+ifneq (,$(filter default,$(origin CC))$(if $(strip $(CC)),,none))
+override CC := $(CROSS)gcc
 endif
 HASH     := \#
 EMPTY    :=

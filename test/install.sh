@@ -64,6 +64,16 @@ export PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
     g++ -std=c++17 -Wall -Wextra -Werror ten.cpp $(pkg-config --cflags --libs tapegrad) -o cpp
     built "g++" ./cpp
 }
+# Every function and constant of the library is declared in the installed headers.
+{
+    (cd "$root$prefix/include" && find tapegrad -name '*.h' ! -name cmocka.h) | sed 's/.*/#include <&>/'
+    echo 'const void *const all[] = {'
+    nm -D --defined-only "$lib/libtapegrad.so" | sed -n 's/.* [TRDB] \([a-z]\w*\)@@.*/    \&\1,/p'
+    echo '};'
+} > all.c
+# shellcheck disable=SC2046
+gcc -std=c11 -fsyntax-only $(pkg-config --cflags tapegrad) all.c 2> all.log || {
+    echo "install: not in the installed headers:" >&2; grep error all.log | head >&2; exit 1; }
 readelf -d shared | grep -q 'libtapegrad\.so\.0\.1\]' || { echo "install: the soname" >&2; exit 1; }
 readelf -V shared | grep -q 'TAPEGRAD_0\.1' || { echo "install: the version of symbols" >&2; exit 1; }
 

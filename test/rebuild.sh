@@ -56,6 +56,7 @@ expect "other flags" "$all" CFLAGS=-DOTHER
 "${make[@]}" -n CFLAGS=-DOTHER all > /dev/null
 make --no-print-directory -n CC=clang all > /dev/null
 expect "no change, after make -n with other flags and with clang" 0
+expect "no compiler named" 0 CC=
 expect "WITHOUT_BLIS=1" 1 WITHOUT_BLIS=1
 expect "LDFLAGS=-Wl,-O1" 0 LDFLAGS=-Wl,-O1
 expect "WERROR=1" 0 WERROR=1
