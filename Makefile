@@ -27,10 +27,11 @@ COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c scheduler_state.c 
                grad_scaler.c groups.c unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
-LEAN        := $(filter src/cpu/conv/%.c %/map.c %/select.c %/gemm.c %/gemm_device.c %/copy.c %/scan.c \
-               %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c %/elementwise/random.c \
-               %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c %/map_rare.c %/special_pairs.c \
-               %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c src/cpu/reduce/reduce.c,$(SOURCES)) \
+LEAN        := $(filter src/cpu/conv/%.c %/map.c %/select.c %/gemm.c %/gemm_device.c %/gemm_bf16.c \
+               %/copy.c %/scan.c %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c \
+               %/elementwise/random.c %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c \
+               %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c \
+               src/cpu/reduce/reduce.c,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))

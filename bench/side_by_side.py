@@ -27,6 +27,7 @@ PRODUCTS = """256x256x256_NN 1024x1024x1024_NN 64x256x784_NT 256x784x64_TN 64x10
 CONVS = "32x64x32_64_3_1 32x128x32_128_3_2 32x256x8_256_3_1 64x1x28_32_3_1 64x64x16_128_4_2".split()
 MAPS = "add relu exponential gelu tangent softmax layer_norm sum sum_columns".split()
 names = [f"{n}_step" for n in STEPS + ["dcgan", "vae", "gpt2_block"]] + [f"{n}_inference" for n in STEPS]
+names += [f"{n}_bf16_step" for n in ("mnist_cnn", "resnet18", "nanogpt")]
 names += [f"product_{p}" for p in PRODUCTS]
 names += [f"conv_{which}_{c}" for c in CONVS for which in ("forward", "dx", "dw")]
 names += [f"attention_{w}_{s}" for s in ("12x4x64x32", "2x12x256x64") for w in ("forward", "both")]
@@ -84,7 +85,8 @@ def share(name, ns, flops, ceiling):
     if size:
         moved = int(size[2]) * (3 if size[1] == "add" else 2)
         return moved / (ns * 1e-9) / ceiling["copy"][int(size[2])]
-    return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if flops else None
+    counted = flops and "_bf16_" not in name  # the ceiling is that of f32
+    return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
 
 
 def measure(name, ceiling):

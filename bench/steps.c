@@ -23,7 +23,9 @@ static void step_on(Tensor *loss, Optimizer *o)
         tensor_scope_close(scope);                     \
     }
 
-IN_SCOPE(classify, step_on(tensor_cross_entropy(nn_forward(net, batch), labels), opt))
+static Tensor *classify_loss(void) { return tensor_cross_entropy(nn_forward(net, batch), labels); }
+IN_SCOPE(classify, step_on(classify_loss(), opt))
+IN_SCOPE(classify_bf16, Tensor *loss; TENSOR_AUTOCAST(TENSOR_BF16) loss = classify_loss(); step_on(loss, opt))
 IN_SCOPE(
     infer, TENSOR_NO_GRAD { nn_forward(net, batch); })
 
@@ -80,17 +82,22 @@ static void nanogpt_setup(const char *sizes) { (void)sizes, gpt_with(65, 12, 64,
 static void gpt2_block_setup(const char *sizes) { (void)sizes, gpt_with(64, 2, 256, 768, 12, 1, true); }
 EVALUATED(nanogpt)
 
-static void gpt_step(void)
+static Tensor *gpt_loss(void)
 {
-    const TensorScope scope = tensor_scope_open();
     Tensor *logits, *loss;
     nn_call(net, .in = { batch, labels }, .out = { &logits, &loss });
+    return loss;
+}
+
+static void step_clipped(Tensor *loss)
+{
     tensor_backward(loss);
     nn_clip_grad_norm_(nn_parameters(net), 1.0);
     optim_step(opt);
     optim_zero_grad(opt);
-    tensor_scope_close(scope);
 }
+IN_SCOPE(gpt_step, step_clipped(gpt_loss()))
+IN_SCOPE(gpt_step_bf16, Tensor *loss; TENSOR_AUTOCAST(TENSOR_BF16) loss = gpt_loss(); step_clipped(loss))
 
 /* ---- VAE, DCGAN ------------------------------------------------------------------------------ */
 
@@ -135,11 +142,21 @@ static void dcgan_step(void)
 }
 
 const BenchCase bench_steps[] = {
-    { "mlp_step", mlp_setup, classify, 1 },          { "mnist_cnn_step", mnist_setup, classify, 1 },
-    { "resnet18_step", resnet_setup, classify, 1 },  { "nanogpt_step", nanogpt_setup, gpt_step, 1 },
-    { "lstm_step", lstm_setup, classify, 1 },        { "dcgan_step", dcgan_setup, dcgan_step, 1 },
-    { "vae_step", vae_setup, vae_step, 1 },          { "gpt2_block_step", gpt2_block_setup, gpt_step, 1 },
-    { "mlp_inference", mlp_eval, infer, 1 },         { "mnist_cnn_inference", mnist_eval, infer, 1 },
-    { "resnet18_inference", resnet_eval, infer, 1 }, { "nanogpt_inference", nanogpt_eval, infer, 1 },
-    { "lstm_inference", lstm_eval, infer, 1 },       { 0 },
+    { "mlp_step", mlp_setup, classify, 1 },
+    { "mnist_cnn_step", mnist_setup, classify, 1 },
+    { "resnet18_step", resnet_setup, classify, 1 },
+    { "nanogpt_step", nanogpt_setup, gpt_step, 1 },
+    { "lstm_step", lstm_setup, classify, 1 },
+    { "dcgan_step", dcgan_setup, dcgan_step, 1 },
+    { "vae_step", vae_setup, vae_step, 1 },
+    { "gpt2_block_step", gpt2_block_setup, gpt_step, 1 },
+    { "mnist_cnn_bf16_step", mnist_setup, classify_bf16, 1 },
+    { "resnet18_bf16_step", resnet_setup, classify_bf16, 1 },
+    { "nanogpt_bf16_step", nanogpt_setup, gpt_step_bf16, 1 },
+    { "mlp_inference", mlp_eval, infer, 1 },
+    { "mnist_cnn_inference", mnist_eval, infer, 1 },
+    { "resnet18_inference", resnet_eval, infer, 1 },
+    { "nanogpt_inference", nanogpt_eval, infer, 1 },
+    { "lstm_inference", lstm_eval, infer, 1 },
+    { 0 },
 };

@@ -180,6 +180,10 @@ def shaped(net, x):
     return net, x
 
 
+def mixed():
+    return torch.autocast("cpu", torch.bfloat16, enabled="_bf16_" in case)
+
+
 def classifier(net, x, classes, rows, make_optimizer):
     net, x = shaped(net, x)
     if net is None:
@@ -191,7 +195,9 @@ def classifier(net, x, classes, rows, make_optimizer):
 
     def step():
         opt.zero_grad()
-        F.cross_entropy(net(x), y).backward()
+        with mixed():
+            loss = F.cross_entropy(net(x), y)
+        loss.backward()
         opt.step()
 
     return step
@@ -220,7 +226,9 @@ def gpt(vocabulary, n, t, *sizes):
     opt = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
 
     def step():
-        net(x, y)[1].backward()
+        with mixed():
+            loss = net(x, y)[1]
+        loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         opt.step()
         opt.zero_grad()

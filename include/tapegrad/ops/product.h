@@ -12,8 +12,9 @@
  *
  * Dtypes: operands must have one dtype (EDTYPE names both), as in PyTorch; outer, kron, addr, block_diag and
  * the elementwise parts of einsum promote.  bool is refused (EDTYPE) by all but those.  f16 and bf16 compute
- * in f32 and round once.  Integers compute modulo 2 to their width, on the CPU alone (EDEVICE elsewhere), and
- * take only integers as alpha and beta (EVALUE).
+ * in f32 and round once; on CPUs with AVX512-BF16, operands of bf16 and their sums below 2^-126 count as 0,
+ * as in PyTorch.  Integers compute modulo 2 to their width, on the CPU alone (EDEVICE elsewhere), and take
+ * only integers as alpha and beta (EVALUE).
  *
  * Results are the same bits on any number of threads and for any layout of the operands.  Optional tensors
  * may be NULL. */

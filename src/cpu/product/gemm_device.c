@@ -7,6 +7,7 @@
 #include "cpu/elementwise/cast_kernel.h"
 #include "cpu/cpu.h"
 #include "gemm.h"
+#include "gemm_bf16.h"
 
 /* A half matrix, and the room for its f32 copy: line by line, lines being the direction in which it is
  * contiguous. */
@@ -155,6 +156,8 @@ int cpu_gemm(GemmArgs *g)
         gemm_integers(g);
         return 0;
     }
+    if (g->dtype == TENSOR_BF16 && g->k && g->alpha != 0 && gemm_bf16_here())
+        return gemm_bf16(g) ? fail_memory("gemm") : 0;
     const bool half = dtype_is_half(g->dtype);
     return (half ? halves(g) : plain(g)) ? fail_memory("gemm") : 0;
 }
