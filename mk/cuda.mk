@@ -26,7 +26,7 @@ $(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda
 	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
 	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
-	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -lcublas -o $@ \
+	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -lcublasLt -lcublas -o $@ \
 	    -Xlinker -rpath=$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
 # ---- on the CPU -------------------------------------------------------------------------------

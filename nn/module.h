@@ -54,10 +54,17 @@ bool nn_path(const Module *parent, const Module *m, char *text);
 
 /* hooks.c: what nn_run does where a module has hooks, or all have.  -1: one failed. */
 bool nn_hooked(const Module *m);
+bool nn_seen(const Module *m); /* are there, or does nn_summary or the profiler look on? */
 int nn_hooks_before(Module *m, NNCall *call, int64_t *id);
 int nn_hooks_after(Module *m, NNCall *call, int64_t id);
 void nn_hooks_free(Module *m);
 int nn_hooks_copy(Module *to, const Module *from);
+
+/* nn_activation - the TensorActivation that m is, and no more; -1: it is none.
+ * nn_linear_act - m's result with an activation behind it (-1: none), in one pass where m is a linear layer
+ * and nobody looks at what it gives; else *done stays false and nothing is done. */
+int nn_activation(const Module *m);
+Tensor *nn_linear_act(Module *m, Tensor *x, int activation, bool *done);
 
 /* nn_null - is the module NULL?  Recorded, unless an error was. */
 bool nn_null(const void *module, const char *function);

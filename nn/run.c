@@ -187,6 +187,11 @@ static int hand_over(TensorScope scope, NNCall *c, bool failed)
     return failed ? -1 : 0;
 }
 
+/* A module that has both has its call for options. */
+static bool by_call(const Module *m, const NNCall *c) { return m->call && (c->options || !m->forward); }
+
+bool nn_seen(const Module *m) { return nn_hooked(m) || observer.fn || tensor_profiling(); }
+
 static int run_scoped(Module *m, NNCall *c)
 {
     const bool before = tensor_error_code() != TENSOR_OK;
@@ -194,9 +199,9 @@ static int run_scoped(Module *m, NNCall *c)
     TensorScope scope = tensor_scope_open();
     const bool hooked = nn_hooked(m);
     bool failed = hooked && nn_hooks_before(m, c, &id);
-    if (!failed && m->call) m->call(m, c);
+    if (!failed && by_call(m, c)) m->call(m, c);
     else if (!failed) c->out[0] = m->forward(m, c->in[0]);
-    failed |= !c->out[0] || (m->call && !before && tensor_error_code());
+    failed |= !c->out[0] || (by_call(m, c) && !before && tensor_error_code());
     if (!failed && hooked) failed = nn_hooks_after(m, c, id);
     return hand_over(scope, c, failed);
 }
@@ -204,7 +209,7 @@ static int run_scoped(Module *m, NNCall *c)
 static int run(Module *m, NNCall *c)
 {
     if (m->lazy && nn_infer(m, c->in[0])) return -1;
-    if (m->call || nn_hooked(m)) return run_scoped(m, c);
+    if (by_call(m, c) || nn_hooked(m)) return run_scoped(m, c);
     c->out[0] = m->forward(m, c->in[0]);
     return c->out[0] ? 0 : -1;
 }

@@ -131,3 +131,13 @@ KIND(prelu, "PReLU", NNPreluArgs,
      (NN_OPTIONS(NNPreluArgs, nn_prelu_defaults, prelu_fields), .init = prelu_init, ),
      tensor_prelu(x, nn_param(self, 0)))
 Module *nn_prelu_args(NNPreluArgs args) { return nn_make(&prelu_kind, &args); }
+
+/* ---- those that a product applies ------------------------------------------------------------- */
+
+int nn_activation(const Module *m)
+{
+    if (m->kind == &relu_kind && m->forward == relu_forward) return TENSOR_ACT_RELU;
+    if (m->kind != &gelu_kind || m->forward != gelu_forward) return -1;
+    return ((const NNGeluArgs *)m->args)->approximate == TENSOR_GELU_TANH ? TENSOR_ACT_GELU_TANH
+                                                                          : TENSOR_ACT_GELU;
+}

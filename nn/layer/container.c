@@ -3,12 +3,23 @@
 #include "../module.h"
 
 /* Nothing but the current value is held, so that what no backward reads is freed on the way. */
+/* Child *i; a linear layer together with the activation behind it, which *i then is. */
+static Tensor *run_child(Module *self, int *i, Tensor *x)
+{
+    Module *m = self->children[*i].module,
+           *next = *i + 1 < self->child_count ? self->children[*i + 1].module : NULL;
+    bool both = next && !nn_seen(next);
+    Tensor *y = both ? nn_linear_act(m, x, nn_activation(next), &both) : NULL;
+    *i += both;
+    return both ? y : nn_forward(m, x);
+}
+
 static Tensor *sequential_forward(Module *self, Tensor *x)
 {
     tensor_retain(x);
     for (int i = 0; i < self->child_count && x; i++) {
         TensorScope scope = tensor_scope_open();
-        Tensor *y = tensor_retain(nn_forward(self->children[i].module, x));
+        Tensor *y = tensor_retain(run_child(self, &i, x));
         tensor_scope_close(scope);
         tensor_release(x);
         x = y;

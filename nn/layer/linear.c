@@ -49,6 +49,12 @@ static Tensor *linear_forward(Module *self, Tensor *x)
     return tensor_linear(x, nn_param(self, 0), nn_param(self, 1));
 }
 
+static void linear_call(Module *self, NNCall *c)
+{
+    c->out[0] = tensor_linear_act(c->in[0], nn_param(self, 0), nn_param(self, 1),
+                                  *(const TensorActivation *)c->options);
+}
+
 static int linear_init(Module *m, const void *args)
 {
     const NNLinearArgs *a = args;
@@ -66,8 +72,20 @@ static const NNKind linear = { .name = "Linear",
                                NN_OPTIONS(NNLinearArgs, nn_linear_defaults, linear_fields),
                                .init = linear_init,
                                .lazy_dim = -1,
+                               .inputs = 1,
+                               .call = linear_call,
                                .forward = linear_forward };
 NN_REGISTER(linear);
+
+Tensor *nn_linear_act(Module *m, Tensor *x, int activation, bool *done)
+{
+    const TensorActivation f = (TensorActivation)activation;
+    NNCall c = { .in = { x }, .results = 1, .options = &f };
+    *done = activation >= 0 && m && m->kind == &linear && m->forward == linear_forward && x &&
+            tensor_dtype_is_float(tensor_dtype(x)) && !nn_seen(m);
+    if (*done) nn_run(m, &c);
+    return c.out[0];
+}
 Module *nn_linear_args(NNLinearArgs args) { return nn_make(&linear, &args); }
 
 /* ---- embedding ------------------------------------------------------------------------------- */

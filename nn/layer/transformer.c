@@ -71,11 +71,15 @@ static Tensor *feed_forward(Module *m, Tensor *x)
 {
     const NNTransformerLayerArgs *a = m->args;
     const ModuleChild *child = m->children + (m->kind->form == DECODER);
-    x = nn_forward(child[LINEAR1].module, x);
-    x = a->activation_fn                       ? a->activation_fn(x)
-        : a->activation == NN_TRANSFORMER_GELU ? tensor_gelu(x)
-                                               : tensor_relu(x);
-    return nn_forward(child[LINEAR2].module, nn_forward(child[DROPOUT].module, x));
+    const bool gelu = a->activation == NN_TRANSFORMER_GELU;
+    const int activation = a->activation_fn ? -1 : gelu ? TENSOR_ACT_GELU : TENSOR_ACT_RELU;
+    bool done;
+    Tensor *h = nn_linear_act(child[LINEAR1].module, x, activation, &done);
+    if (!done) {
+        h = nn_forward(child[LINEAR1].module, x);
+        h = a->activation_fn ? a->activation_fn(h) : gelu ? tensor_gelu(h) : tensor_relu(h);
+    }
+    return nn_forward(child[LINEAR2].module, nn_forward(child[DROPOUT].module, h));
 }
 
 /* Encoder: (src, mask, padding); decoder: (tgt, memory, tgt_mask, memory_mask, tgt_padding,

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 4, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 5, KERNEL_MAX_DIMS = 16 };
 enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
@@ -37,8 +37,8 @@ typedef struct Strided {
 
 /* map - one part of one row over a collapsed index space (size-1 dims gone, mergeable neighbours merged,
  * innermost last).  in[k].data is NULL for operands that the part does not read.  All float operands have the
- * dtype of the computation (f16 and bf16 compute in f32); out may have another: bool for comparisons, f32
- * beside halves that the device takes. */
+ * dtype of the computation (f16 and bf16 compute in f32); out may have another: bool for comparisons, and on
+ * a device that takes halves f32 beside these, or these beside f32. */
 typedef struct MapArgs {
     int row, part;
     int ndim;
@@ -101,11 +101,20 @@ typedef struct ReduceArgs {
     double param;
 } ReduceArgs;
 
-/* gemm - for each batch: c = alpha a b + beta c (+ bias); see the CPU's src/cpu/gemm.h.  dtype f32, f64, f16,
- * bf16 (the halves accumulate in f32).  beta == 0 does not read c; k = 0 gives beta c.  Any strides, batch
- * strides may be 0. */
+/* gemm - for each batch: s = alpha a b + beta c (+ bias), c = f(s); see the CPU's src/cpu/product/gemm.h.
+ * dtype f32, f64, f16, bf16 (the halves accumulate in f32); c and bias are `to`: the same, or f32 beside
+ * halves.  beta == 0 does not read c; k = 0 gives beta c.  Any strides, batch strides may be 0.
+ *     precision: what a product of f32 may lose; a device may lose less.
+ *     function: f of s, which the row of that number is, too; before, unless NULL, receives s, and lies as c
+ *         does.  GEMM_GELU_TANH: tanh's approximation.
+ *     sums: unless NULL, of dtype `to`, dense, m long, one batch: sum over k of a, which is the gradient of a
+ *         bias beside that of its weight.
+ * Function and sums are declined where they would be a pass of their own. */
+typedef enum GemmPrecision { GEMM_EXACT, GEMM_TF32 } GemmPrecision;
+typedef enum GemmFunction { GEMM_IDENTITY, GEMM_RELU, GEMM_GELU, GEMM_GELU_TANH } GemmFunction;
 typedef struct GemmArgs {
-    int dtype;
+    int dtype, to;
+    int precision, function, row;
     int64_t batch, m, n, k;
     const void *a;
     int64_t a_batch, a_row, a_col;
@@ -115,6 +124,7 @@ typedef struct GemmArgs {
     int64_t c_batch, c_row, c_col;
     double alpha, beta;
     const void *bias; /* dense, n long, added to each row of every c; NULL: none */
+    void *before, *sums;
 } GemmArgs;
 
 /* softmax - over the middle of dense [outer, n, inner]; log: log_softmax.  Rows that are all -inf give NaN.

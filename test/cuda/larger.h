@@ -19,6 +19,9 @@ static const struct {
     { "cummax", "17000@i64:0..90 {dim=0}; 300x3@i32 {dim=0}; 33x5000 {dim=0}" },
     { "cummin", "17000@u8 {dim=0}" },
     { "matmul", "70x40@i64,40x35@i64; 33x40@u8,40x35@u8" },
+    { "linear", "33x40,24x40,24; 2x9x17,30x17,30" },
+    { "linear_act", "33x40,24x40,24 {activation=gelu_tanh}; 2x9x17,30x17,30 {activation=relu}; "
+                    "20x16,32x16,- {activation=gelu}" },
     { "sort", "5000 {dim=0}; 3x5000@i64:0..900 {dim=1 descending=1}; 2500x2 {dim=0}; 300x20@u8 {dim=1}" },
     { "topk", "9000 {k=7}; 3x5000 {k=2100}; 3000x2 {k=4 dim=0 largest=0}" },
     { "median_dim", "2x7001 {dim=1}; 40x50 {dim=0}" },

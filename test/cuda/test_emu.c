@@ -39,6 +39,28 @@ static void two_devices(void **state)
     tensor_scope_close(scope);
 }
 
+/* "high" allows a device TF32, of 10 bits; "highest" does not, nor is anything else rounded so. */
+static void precision_of_products(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    const float one = 1, more = 1 + 0x1p-12f;
+    Tensor *a = tensor_to_device(tensor_from_data(&more, SHAPE(1, 1), TENSOR_F32), "emu:0"),
+           *b = tensor_to_device(tensor_from_data(&one, SHAPE(1, 1), TENSOR_F32), "emu:0"),
+           *bias = tensor_to_device(tensor_zeros(SHAPE(1), TENSOR_F32), "emu:0");
+    for (int high = 0; high < 3; high++) {
+        const float want = high ? one : more;
+        assert_int_equal(tensor_set_float32_matmul_precision((TensorMatmulPrecision)high), 0);
+        assert_true((float)tensor_item(tensor_matmul(a, b)) == want);
+        assert_true((float)tensor_item(tensor_linear(a, b, bias)) == want);
+        assert_true(tensor_item(tensor_matmul(tensor_to(a, TENSOR_F64), tensor_to(b, TENSOR_F64))) == more);
+        assert_true((float)tensor_item(
+                        tensor_matmul(tensor_to_device(a, "cpu"), tensor_to_device(b, "cpu"))) == more);
+    }
+    assert_int_equal(tensor_set_float32_matmul_precision(TENSOR_MATMUL_HIGHEST), 0);
+    tensor_scope_close(scope);
+}
+
 /* A kernel fails as it runs: all later calls say where it came to light.  In a process of its own. */
 static void a_lost_device(void **state)
 {
@@ -103,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_devices),
+        cmocka_unit_test(precision_of_products),
         cmocka_unit_test(a_lost_device),
         cmocka_unit_test(a_step_without_memory),
     };

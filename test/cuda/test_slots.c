@@ -98,9 +98,68 @@ static void check_halves(const TensorOp *op)
     }
 }
 
+/* ---- products -------------------------------------------------------------------------------- */
+
+static Tensor *on_device(TensorShape shape, TensorDtype dtype)
+{
+    Tensor *x = tensor_to_device(tensor_to(tensor_randn(shape, TENSOR_F32), dtype), test_device());
+    return tensor_requires_grad_(x, true);
+}
+
+/* Bias, activation and the bias' gradient belong to products: y is one call, a sweep two products and the
+ * slope.  erf's gelu, which cuBLASLt lacks, is declined, and then a call of its own. */
+static void calls_of_a_layer(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_BF16 };
+    for (int turn = 0; turn < 8; turn++) {
+        const int f = turn % 4 - 1, apart = f == TENSOR_ACT_GELU;
+        const TensorDtype dtype = dtypes[turn / 4];
+        TensorScope scope = tensor_scope_open();
+        Tensor *x = on_device(SHAPE(12, 16), dtype), *w = on_device(SHAPE(24, 16), dtype),
+               *b = on_device(SHAPE(24), dtype), *g = tensor_detach(on_device(SHAPE(12, 24), dtype));
+        forget_slot_calls();
+        Tensor *y = f < 0 ? tensor_linear(x, w, b) : tensor_linear_act(x, w, b, (TensorActivation)f);
+        assert_non_null(y);
+        assert_int_equal(slot_calls.calls[SLOT_gemm], 1 + apart);
+        assert_int_equal(slot_calls.calls[SLOT_map], apart);
+        assert_int_equal(slot_calls.calls[SLOT_fill], 0);
+        forget_slot_calls();
+        assert_non_null(tensor_gradients(y, x, .grad_output = g, .retain_graph = true));
+        assert_int_equal(slot_calls.calls[SLOT_gemm], 1);
+        forget_slot_calls();
+        assert_int_equal(tensor_backward(y, .gradient = g), 0);
+        assert_int_equal(slot_calls.calls[SLOT_gemm], 2);
+        assert_int_equal(slot_calls.calls[SLOT_reduce], 0);
+        assert_int_equal(slot_calls.calls[SLOT_map], f >= 0);
+        assert_int_equal(slot_calls.calls[SLOT_copy], 0);
+        tensor_scope_close(scope);
+    }
+}
+
+/* nn_linear and the activation behind it, in a sequence and in a layer of a transformer. */
+static void calls_of_modules(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *net = nn_sequential(nn_linear(16, 24), nn_relu(), nn_linear(24, 8),
+                                nn_gelu(.approximate = TENSOR_GELU_TANH));
+    assert_int_equal(nn_to_device(net, test_device()), 0);
+    Tensor *x = tensor_detach(on_device(SHAPE(12, 16), TENSOR_F32));
+    forget_slot_calls();
+    assert_non_null(nn_forward(net, x));
+    assert_int_equal(slot_calls.calls[SLOT_gemm], 2);
+    assert_int_equal(slot_calls.calls[SLOT_map], 0);
+    nn_free(net);
+    tensor_scope_close(scope);
+}
+
 int main(int argc, char **argv)
 {
     if (!test_device_opens()) return 1;
     watch_device(test_device());
-    return run_registry(argc, argv, "kernels that ops ask for", check_halves);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(calls_of_a_layer),
+                                        cmocka_unit_test(calls_of_modules) };
+    const int failed = run_registry(argc, argv, "kernels that ops ask for", check_halves);
+    return failed + cmocka_run_group_tests_name("kernels that layers ask for", tests, NULL, NULL);
 }

@@ -68,6 +68,7 @@ static double value(int to, const void *x, int64_t i)
 static GemmArgs make(const Case *t)
 {
     GemmArgs g = { .dtype = TENSOR_BF16,
+                   .to = TENSOR_BF16,
                    .batch = t->batch,
                    .m = t->m,
                    .n = t->n,

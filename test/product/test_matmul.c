@@ -272,6 +272,52 @@ static void same_bits_for_threads(void **state)
     assert_true(same_bits(dw[0], dw[1]));
 }
 
+/* linear_act has the bits of linear and the activation, in any layout and on any number of threads; its
+ * gradients, too.  Halves are those of f32, rounded once. */
+static Tensor *both_ways(TensorDtype dtype, Tensor *x, Tensor *w, Tensor *b, int f, bool apart, Tensor **dx)
+{
+    Tensor *in[3] = { tensor_to(x, dtype), tensor_to(w, dtype), b ? tensor_to(b, dtype) : NULL };
+    for (int i = 0; i < 3 && in[i]; i++) tensor_requires_grad_(in[i] = tensor_detach(in[i]), true);
+    Tensor *y = apart ? tensor_linear(in[0], in[1], in[2])
+                      : tensor_linear_act(in[0], in[1], in[2], (TensorActivation)f);
+    if (apart && f == TENSOR_ACT_RELU) y = tensor_relu(y);
+    else if (apart)
+        y = tensor_gelu(y, .approximate = f == TENSOR_ACT_GELU ? TENSOR_GELU_EXACT : TENSOR_GELU_TANH);
+    assert_int_equal(tensor_backward(tensor_sum(tensor_mul(y, tensor_detach(y)))), 0);
+    for (int i = 0; i < 3; i++) dx[i] = in[i] ? tensor_grad(in[i]) : NULL;
+    return tensor_detach(y);
+}
+
+static void linear_with_an_activation(void **state)
+{
+    (void)state;
+    const int threads = tensor_num_threads();
+    for (int turn = 0; turn < 60; turn++) {
+        const int64_t in = pick(1, 70), out = pick(1, 90);
+        const TensorDtype dtype = turn % 2 ? TENSOR_F32 : TENSOR_F64;
+        Tensor *x = operand(turn % 3 ? SHAPE(pick(1, 120), in) : SHAPE(pick(1, 4), pick(1, 30), in)),
+               *w = operand(SHAPE(out, in)), *b = turn % 4 ? tensor_randn(SHAPE(out), TENSOR_F64) : NULL;
+        Tensor *want_dx[3], *dx[3], *want = both_ways(dtype, x, w, b, turn % 3, true, want_dx), *y;
+        tensor_set_num_threads(turn % 5 ? 1 : 5);
+        y = both_ways(dtype, tensor_contiguous(x), w, b, turn % 3, false, dx);
+        tensor_set_num_threads(threads);
+        assert_true(same_bits(y, want));
+        for (int i = 0; i < 3; i++)
+            assert_true(!dx[i] == !want_dx[i] && (!dx[i] || same_bits(dx[i], want_dx[i])));
+        Tensor *narrow[3] = { tensor_to(x, TENSOR_BF16), tensor_to(w, TENSOR_BF16),
+                              b ? tensor_to(b, TENSOR_BF16) : NULL };
+        want = tensor_linear_act(tensor_to(narrow[0], TENSOR_F32), tensor_to(narrow[1], TENSOR_F32),
+                                 b ? tensor_to(narrow[2], TENSOR_F32) : NULL, (TensorActivation)(turn % 3));
+        TENSOR_NO_GRAD
+            y = tensor_linear_act(narrow[0], narrow[1], narrow[2], (TensorActivation)(turn % 3));
+        assert_true(same_bits(y, tensor_to(want, TENSOR_BF16)));
+    }
+    assert_null(tensor_linear_act(tensor_ones(SHAPE(2, 3), TENSOR_F32), tensor_ones(SHAPE(4, 3), TENSOR_F32),
+                                  NULL, (TensorActivation)3));
+    assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
+    tensor_error_clear();
+}
+
 static void assert_refused(Tensor *y, const char *words)
 {
     assert_null(y);
@@ -297,8 +343,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_products), TEST(one_tensor_twice),   TEST(what_is_not_read),      TEST(halves),
-        TEST(integers_wrap),   TEST(alpha_0_multiplies), TEST(same_bits_for_threads), TEST(refusals),
+        TEST(random_products),
+        TEST(one_tensor_twice),
+        TEST(what_is_not_read),
+        TEST(halves),
+        TEST(integers_wrap),
+        TEST(alpha_0_multiplies),
+        TEST(same_bits_for_threads),
+        TEST(refusals),
+        TEST(linear_with_an_activation),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

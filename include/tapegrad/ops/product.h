@@ -104,6 +104,11 @@ TAPEGRAD_API Tensor *tensor_addbmm_args_(TensorAddmmArgs args);
  * x has rank 1 or more.  ESHAPE: other ranks, or features of x and weight that differ. */
 TAPEGRAD_API Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias);
 
+/* tensor_linear_act - f(tensor_linear(x, weight, bias)) in one pass over the result where the device has it:
+ * relu, gelu, or gelu by tanh.  Floats alone; halves are rounded once.  EVALUE: no such activation. */
+typedef enum TensorActivation { TENSOR_ACT_RELU, TENSOR_ACT_GELU, TENSOR_ACT_GELU_TANH } TensorActivation;
+TAPEGRAD_API Tensor *tensor_linear_act(Tensor *x, Tensor *weight, Tensor *bias, TensorActivation activation);
+
 /* tensor_bilinear - y_o = x1^T weight_o x2 + bias_o: x1 [..., in1], x2 [..., in2], weight [out, in1, in2],
  * bias [out] or NULL -> [..., out]. */
 TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Tensor *bias);

@@ -350,7 +350,7 @@ int gemm_bf16(const GemmArgs *g)
                  bytes = (of_b + of_a + (size_t)g->n) * sizeof(uint32_t);
     uint32_t *room = tg_alloc(bytes);
     if (!room) return -1;
-    Product p = { g, g->a, g->b, g->c, g->dtype, pairs, room, room + of_b, NULL };
+    Product p = { g, g->a, g->b, g->c, g->to, pairs, room, room + of_b, NULL };
     if (g->bias) widen_bias(g, p.to, p.bias = (float *)(void *)(room + of_b + of_a));
     if (apart) parallel_for(g->batch, threads, run_batch, &p);
     else run_all(&p, threads);

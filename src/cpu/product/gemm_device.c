@@ -1,5 +1,6 @@
 /* gemm_device.c - the gemm slot of the CPU device: f32 and f64 as they are, f16 and bf16 by way of f32,
- * integers by loops of their own.
+ * integers by loops of their own.  A function of the result is applied to it where it lies; of halves before
+ * they are rounded.
  *
  * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch
  * shares it. */
@@ -72,8 +73,26 @@ static void narrow(int dtype, const Wide *w, int64_t offset)
 static int64_t row_step(const Wide *w) { return w->by_columns ? 1 : w->length; }
 static int64_t col_step(const Wide *w) { return w->by_columns ? w->length : 1; }
 
+/* to = the call's function of the batch (or of one matrix) at `from`, which lies as `to` does. */
+static int apply_function(const GemmArgs *g, int dtype, int64_t batch, const int64_t stride[3],
+                          const void *from, void *to)
+{
+    MapArgs m = { .row = g->row,
+                  .part = ROW_FORWARD,
+                  .ndim = 3,
+                  .count = batch * g->m * g->n,
+                  .shape = { batch, g->m, g->n } };
+    m.out.data = to, m.in[ROW_A].data = (void *)(uintptr_t)from;
+    m.out.dtype = m.in[ROW_A].dtype = dtype;
+    for (int d = 0; d < 3; d++) m.out.stride[d] = m.in[ROW_A].stride[d] = stride[d];
+    m.ndim = collapse(3, m.shape, 2, (int64_t *const[]){ m.out.stride, m.in[ROW_A].stride });
+    return cpu_map(&m);
+}
+
 static int run_halves(const GemmArgs *g, Wide *a, Wide *b, Wide *c, float *bias)
 {
+    const bool wide = g->to == TENSOR_F32;
+    Wide before = *c;
     GemmCall call = { .dtype = GEMM_F32,
                       .batch = 1,
                       .m = g->m,
@@ -86,18 +105,24 @@ static int run_halves(const GemmArgs *g, Wide *a, Wide *b, Wide *c, float *bias)
                       .a_col = col_step(a),
                       .b_row = row_step(b),
                       .b_col = col_step(b),
-                      .c_row = row_step(c),
-                      .c_col = col_step(c),
+                      .c_row = wide ? g->c_row : row_step(c),
+                      .c_col = wide ? g->c_col : col_step(c),
                       .alpha = g->alpha,
                       .beta = g->beta,
-                      .bias = g->bias ? bias : NULL,
+                      .bias = !g->bias || wide ? g->bias : bias,
                       .bias_per = GEMM_BIAS_ROW };
-    if (g->bias) widen(g->dtype, &(Wide){ g->bias, 1, g->n, g->n, 1, false, bias }, 0);
+    const int64_t dense[3] = { 0, call.c_row, call.c_col };
+    before.from = g->before;
+    if (g->bias && !wide) widen(g->dtype, &(Wide){ g->bias, 1, g->n, g->n, 1, false, bias }, 0);
     for (int64_t i = 0; i < g->batch; i++) {
         if (i == 0 || g->a_batch) widen(g->dtype, a, i * g->a_batch);
         if (i == 0 || g->b_batch) widen(g->dtype, b, i * g->b_batch);
-        if (g->beta != 0) widen(g->dtype, c, i * g->c_batch);
+        if (wide) call.c = (float *)g->c + i * g->c_batch;
+        else if (g->beta != 0) widen(g->dtype, c, i * g->c_batch);
         if (gemm_cpu(&call, tensor_num_threads())) return -1;
+        if (wide) continue;
+        if (g->before) narrow(g->dtype, &before, i * g->c_batch);
+        if (g->function && apply_function(g, TENSOR_F32, 1, dense, c->to, c->to)) return -1;
         narrow(g->dtype, c, i * g->c_batch);
     }
     return 0;
@@ -108,7 +133,7 @@ static int halves(const GemmArgs *g)
     Wide a = wide_of(g->a, g->m, g->k, g->a_row, g->a_col), b = wide_of(g->b, g->k, g->n, g->b_row, g->b_col);
     Wide c = wide_of(g->c, g->m, g->n, g->c_row, g->c_col);
     const size_t bias = (size_t)g->n * sizeof(float),
-                 bytes = wide_bytes(&a) + wide_bytes(&b) + wide_bytes(&c) + bias;
+                 bytes = wide_bytes(&a) + wide_bytes(&b) + (g->to == g->dtype ? wide_bytes(&c) + bias : 0);
     char *room = tg_alloc(bytes);
     if (!room) return -1;
     a.to = (float *)(void *)room;
@@ -151,13 +176,21 @@ static int plain(const GemmArgs *g)
 
 int cpu_gemm(GemmArgs *g)
 {
+    if (g->sums) return KERNEL_DECLINED;
     if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
     if (!dtype_is_float(g->dtype)) {
         gemm_integers(g);
         return 0;
     }
-    if (g->dtype == TENSOR_BF16 && g->k && g->alpha != 0 && gemm_bf16_here())
+    if (g->dtype == TENSOR_BF16 && g->k && g->alpha != 0 && gemm_bf16_here()) {
+        if (g->function) return KERNEL_DECLINED;
         return gemm_bf16(g) ? fail_memory("gemm") : 0;
-    const bool half = dtype_is_half(g->dtype);
-    return (half ? halves(g) : plain(g)) ? fail_memory("gemm") : 0;
+    }
+    const bool rounds = dtype_is_half(g->to);
+    GemmArgs product = *g;
+    if (g->before && !rounds) product.c = g->before;
+    if (dtype_is_half(g->dtype) ? halves(&product) : plain(&product)) return fail_memory("gemm");
+    if (g->function == GEMM_IDENTITY || rounds) return 0;
+    const int64_t stride[3] = { g->c_batch, g->c_row, g->c_col };
+    return apply_function(g, g->to, g->batch, stride, product.c, g->c);
 }

@@ -1,50 +1,45 @@
-/* gemm.cu - c = alpha a b + beta c (+ bias) through cuBLAS.
+/* gemm.cu - c = alpha a b + beta c (+ bias) through cuBLAS; functions of it, and sums, through cuBLASLt.
  *
  *  - cuBLAS is column-major: a row-major c = a b is its c^T = b^T a^T, so b goes first, and c's rows are its
  *    columns.
  *  - An operand whose strides cuBLAS cannot say (neither rows nor columns dense) is first copied to dense
  *    scratch.
- *  - A bias is written into c first and the product added, which rounds once where c is a half type.
- *  - f32 is f32: no TF32.  Halves accumulate in f32. */
-#include <cublas_v2.h>
+ *  - A bias that cuBLASLt does not add is written into c first and the product added, which rounds once where
+ *    c is a half type.
+ *  - f32 is f32, or TF32 where the call says so.  Halves accumulate in f32. */
 #include <limits.h>
+#include <new>
 #include "gemm.cuh"
 
-static int blas_check(cublasStatus_t status, const char *what)
+int blas_check(cublasStatus_t status, const char *what)
 {
     return status == CUBLAS_STATUS_SUCCESS ? 0 : gpu_fail("%s: cuBLAS status %d", what, (int)status);
 }
 
 /* Made when first needed, which takes a while.  It has one workspace of ours, so that equal calls give equal
  * bits. */
-static int handle_of(cublasHandle_t *handle)
+Blas *blas_of_gpu()
 {
-    enum { WORKSPACE = 32 << 20 };
-    cublasHandle_t *made = (cublasHandle_t *)gpu_blas();
-    if (!*made) {
-        cublasHandle_t fresh;
-        void *workspace = gpu_alloc(WORKSPACE);
-        if (!workspace || blas_check(cublasCreate(&fresh), "cublasCreate")) return -1;
-        if (blas_check(cublasSetStream(fresh, gpu_stream()), "cublasSetStream") ||
-            blas_check(cublasSetWorkspace(fresh, workspace, WORKSPACE), "cublasSetWorkspace")) {
-            cublasDestroy(fresh);
-            gpu_free(workspace, WORKSPACE);
-            return -1;
-        }
-        *made = fresh;
+    Blas **made = (Blas **)gpu_blas();
+    if (*made) return *made;
+    Blas *b = new (std::nothrow) Blas{};
+    if (!b || !(b->workspace = gpu_alloc(Blas::WORKSPACE))) {
+        delete b;
+        return gpu_fail("out of memory for cuBLAS"), nullptr;
     }
-    *handle = *made;
-    return 0;
+    if (!blas_check(cublasCreate(&b->handle), "cublasCreate")) {
+        if (!blas_check(cublasSetStream(b->handle, gpu_stream()), "cublasSetStream") &&
+            !blas_check(cublasSetWorkspace(b->handle, b->workspace, Blas::WORKSPACE), "cublasSetWorkspace") &&
+            !blas_check(cublasLtCreate(&b->fused), "cublasLtCreate"))
+            return *made = b;
+        cublasDestroy(b->handle);
+    }
+    gpu_free(b->workspace, Blas::WORKSPACE);
+    delete b;
+    return nullptr;
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
-
-struct Matrix { /* rows x columns, batch of them */
-    const void *data;
-    int64_t rows, columns, batch_stride, row, column;
-    bool transposed; /* once expressed: columns are dense, not rows; ld apart */
-    int64_t ld;
-};
 
 /* Sets transposed and ld.  false: the strides cannot be said. */
 static bool express(Matrix *m)
@@ -140,7 +135,7 @@ static int scale_and_add_bias(const GemmArgs *g)
     set_strides(&b.space, 0, c);
     set_strides(&b.space, 1, bias);
     b.c = g->c, b.bias = g->bias, b.beta = g->beta;
-    return with_float(g->dtype, [&]<class T>() {
+    return with_float(g->to, [&]<class T>() {
         auto kernel = &bias_kernel<T>;
         LAUNCH(kernel, gpu_blocks(b.space.count), THREADS, b);
         return gpu_launched("gemm");
@@ -149,7 +144,7 @@ static int scale_and_add_bias(const GemmArgs *g)
 
 /* ---- the product ----------------------------------------------------------------------------- */
 
-static cudaDataType_t blas_type(int dtype)
+cudaDataType_t blas_type(int dtype)
 {
     return dtype == TENSOR_F64    ? CUDA_R_64F
            : dtype == TENSOR_F16  ? CUDA_R_16F
@@ -157,23 +152,29 @@ static cudaDataType_t blas_type(int dtype)
                                   : CUDA_R_32F;
 }
 
+cublasComputeType_t blas_compute(const GemmArgs *g)
+{
+    return g->dtype == TENSOR_F64                                ? CUBLAS_COMPUTE_64F
+           : g->dtype == TENSOR_F32 && g->precision == GEMM_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                 : CUBLAS_COMPUTE_32F;
+}
+
 /* c = alpha a b + beta c with c's rows dense. */
 static int multiply(const GemmArgs *g, const Matrix *a, const Matrix *b, const Matrix *c, double beta)
 {
-    cublasHandle_t handle;
-    if (handle_of(&handle)) return -1;
-    const cudaDataType_t type = blas_type(g->dtype);
+    Blas *const blas = blas_of_gpu();
+    if (!blas) return -1;
+    const cudaDataType_t type = blas_type(g->dtype), to = blas_type(g->to);
     const bool f64 = g->dtype == TENSOR_F64;
     const float alpha32 = (float)g->alpha, beta32 = (float)beta;
     const void *alpha = f64 ? (const void *)&g->alpha : &alpha32,
                *scale = f64 ? (const void *)&beta : &beta32;
     return blas_check(cublasGemmStridedBatchedEx(
-                          handle, b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          blas->handle, b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                           a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, (int)c->columns, (int)c->rows,
                           (int)a->columns, alpha, b->data, type, (int)b->ld, b->batch_stride, a->data, type,
-                          (int)a->ld, a->batch_stride, scale, (void *)(uintptr_t)c->data, type, (int)c->ld,
-                          c->batch_stride, (int)g->batch, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                          CUBLAS_GEMM_DEFAULT),
+                          (int)a->ld, a->batch_stride, scale, (void *)(uintptr_t)c->data, to, (int)c->ld,
+                          c->batch_stride, (int)g->batch, blas_compute(g), CUBLAS_GEMM_DEFAULT),
                       "cublasGemmStridedBatchedEx");
 }
 
@@ -188,26 +189,40 @@ static bool by_columns(const GemmArgs *g)
     return g->c_col != 1 && g->n > 1 && (g->c_row == 1 || g->m == 1) && (g->c_col >= g->m || g->n == 1);
 }
 
+/* With all that belongs to it in one kernel. */
+static int run_fused(const GemmArgs *g, Matrix a, Matrix b, Matrix c)
+{
+    if (g->batch > 1 || by_columns(g) || !express(&c) || c.transposed) return KERNEL_DECLINED;
+    Operand left(a), right(b);
+    if (left.prepare(g->dtype, 1, true) || right.prepare(g->dtype, 1, true)) return -1;
+    return gemm_fused(g, &left.m, &right.m, &c);
+}
+
 int gpu_gemm(GemmArgs *g)
 {
-    if (g->batch == 0 || g->m == 0 || g->n == 0) return 0;
+    const bool whole = g->function || g->sums;
+    if (g->batch == 0 || g->m == 0 || g->n == 0) return whole ? KERNEL_DECLINED : 0;
     if (g->dtype > TENSOR_BF16) return gemm_integers(g);
     if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX)
         return gpu_fail("a size is beyond cuBLAS's integers");
     const bool product = g->k > 0 && g->alpha != 0;
-    if ((g->bias || !product) && scale_and_add_bias(g)) return -1;
-    if (!product) return 0;
-    const double beta = g->bias ? 1 : g->beta;
     Matrix a = { g->a, g->m, g->k, g->a_batch, g->a_row, g->a_col, false, 0 };
     Matrix b = { g->b, g->k, g->n, g->b_batch, g->b_row, g->b_col, false, 0 };
     Matrix c = { g->c, g->m, g->n, g->c_batch, g->c_row, g->c_col, false, 0 };
+    if (whole || (g->bias && product)) {
+        const int status = product ? run_fused(g, a, b, c) : KERNEL_DECLINED;
+        if (status != KERNEL_DECLINED || whole) return status;
+    }
+    if ((g->bias || !product) && scale_and_add_bias(g)) return -1;
+    if (!product) return 0;
+    const double beta = g->bias ? 1 : g->beta;
     if (by_columns(g)) {
         const Matrix a_was = a;
         a = transposed(b), b = transposed(a_was), c = transposed(c);
     }
     Operand left(a), right(b), result(c);
     if (left.prepare(g->dtype, g->batch, true) || right.prepare(g->dtype, g->batch, true) ||
-        result.prepare(g->dtype, g->batch, beta != 0) || multiply(g, &left.m, &right.m, &result.m, beta))
+        result.prepare(g->to, g->batch, beta != 0) || multiply(g, &left.m, &right.m, &result.m, beta))
         return -1;
-    return result.write_back(g->dtype);
+    return result.write_back(g->to);
 }

@@ -1,5 +1,6 @@
 /* matrix_product.c - products of matrices that are views of tensors, in as few kernel calls as their strides
  * allow. */
+#include <tapegrad/autocast.h>
 #include "matrix_product.h"
 
 Matrix matrix(const Tensor *x, bool rows, bool cols)
@@ -97,7 +98,7 @@ static bool absorb(Batch *t, int x, int other, int64_t *n, int64_t *step, int64_
 static int run(const Product *p, GemmArgs *args, const Batch *t, const char *a, const char *b, char *c)
 {
     const int last = t->ndim - 1;
-    const int64_t size = (int64_t)dtype_size(p->dtype);
+    const int64_t size = (int64_t)dtype_size(args->dtype), c_size = (int64_t)dtype_size(args->to);
     int64_t at[TENSOR_MAX_DIMS] = { 0 }, turns = 1;
     for (int i = 0; i < last; i++) turns *= t->shape[i];
     if (t->ndim) {
@@ -105,13 +106,14 @@ static int run(const Product *p, GemmArgs *args, const Batch *t, const char *a, 
         args->a_batch = t->stride[A][last], args->b_batch = t->stride[B][last],
         args->c_batch = t->stride[C][last];
     }
+    char *before = args->before;
     while (turns--) {
-        args->a = a, args->b = b, args->c = c;
+        args->a = a, args->b = b, args->c = c, args->before = before;
         if (RUN_KERNEL(p->op, p->place, gemm, args)) return -1;
         for (int i = last - 1; i >= 0; i--) {
             const int64_t by = ++at[i] < t->shape[i] ? 1 : 1 - t->shape[i];
             a += by * t->stride[A][i] * size, b += by * t->stride[B][i] * size,
-                c += by * t->stride[C][i] * size;
+                c += by * t->stride[C][i] * c_size, before += before ? by * t->stride[C][i] * c_size : 0;
             if (by == 1) break;
             at[i] = 0;
         }
@@ -136,7 +138,13 @@ int multiply(const Product *p, Matrix a, Matrix b, Matrix c)
     if (c.batch_ndim) t = batch_of(&a, &b, &c);
     while (t.ndim > 0 && absorb(&t, A, B, &c.rows, &a.row, &c.row)) {}
     while (t.ndim > 0 && !p->bias && absorb(&t, B, A, &c.cols, &b.col, &c.col)) {}
+    const bool exact =
+        p->dtype != TENSOR_F32 || tensor_get_float32_matmul_precision() == TENSOR_MATMUL_HIGHEST;
     GemmArgs args = { .dtype = p->dtype,
+                      .to = p->wide ? TENSOR_F32 : p->dtype,
+                      .precision = exact ? GEMM_EXACT : GEMM_TF32,
+                      .function = p->function,
+                      .row = p->row,
                       .batch = 1,
                       .m = c.rows,
                       .n = c.cols,
@@ -149,7 +157,9 @@ int multiply(const Product *p, Matrix a, Matrix b, Matrix c)
                       .c_col = c.col,
                       .alpha = p->alpha,
                       .beta = p->beta,
-                      .bias = p->bias };
+                      .bias = p->bias,
+                      .before = p->before,
+                      .sums = p->sums };
     return run(p, &args, &t, a.data, b.data, c.data);
 }
 

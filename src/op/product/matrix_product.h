@@ -30,13 +30,18 @@ int fold_rows(Matrix *a, const Tensor *x);
 Tensor *as_rows(Tensor *x);
 
 /* multiply - c = alpha a b + beta c (+ bias, one value a column); c's batch is the broadcast one of a and b.
- */
+ * With a function (of what c would be otherwise, kept in `before`) or sums (over a's columns; GemmArgs in
+ * device.h) it may be declined; c is dense then. */
 typedef struct Product {
     const char *op;
     const Place *place;
-    int dtype;
+    int dtype; /* of a, b and c */
     double alpha, beta;
     const void *bias;
+    bool wide; /* bias and c are f32 beside halves */
+    GemmFunction function;
+    int row; /* of the function */
+    void *before, *sums;
 } Product;
 int multiply(const Product *p, Matrix a, Matrix b, Matrix c);
 

@@ -130,6 +130,7 @@ static int product(const Layer *l, int64_t m, int64_t n, int64_t k, Dense a, Den
                    const void *bias)
 {
     GemmArgs args = { .dtype = l->dtype,
+                      .to = l->dtype,
                       .batch = 1,
                       .m = m,
                       .n = n,
@@ -188,6 +189,7 @@ static int recurrent_product(const Layer *l, const void *a, const Recurrent *w, 
 {
     const int64_t whole = w->panels * w->width, size = (int64_t)dtype_size(l->dtype);
     GemmArgs args = { .dtype = l->dtype,
+                      .to = l->dtype,
                       .batch = w->panels,
                       .m = l->batch,
                       .n = w->width,

@@ -6,11 +6,16 @@
 typedef enum {
     CUBLAS_STATUS_SUCCESS = 0,
     CUBLAS_STATUS_INVALID_VALUE = 7,
-    CUBLAS_STATUS_EXECUTION_FAILED = 13
+    CUBLAS_STATUS_EXECUTION_FAILED = 13,
+    CUBLAS_STATUS_NOT_SUPPORTED = 15
 } cublasStatus_t;
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
 typedef enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType_t;
-typedef enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 } cublasComputeType_t;
+typedef enum {
+    CUBLAS_COMPUTE_32F = 68,
+    CUBLAS_COMPUTE_64F = 70,
+    CUBLAS_COMPUTE_32F_FAST_TF32 = 77
+} cublasComputeType_t;
 typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
 struct cuemuBlas {
     cudaStream_t stream;
@@ -39,6 +44,18 @@ inline void blas_store(void *p, cudaDataType_t type, long long i, double v)
     }
 }
 
+/* 10 bits of mantissa, as tensor cores read f32. */
+inline double tf32(double v)
+{
+    const float x = (float)v;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    float rounded;
+    memcpy(&rounded, &bits, sizeof rounded);
+    return rounded;
+}
+
 struct Gemm {
     cublasOperation_t ta, tb;
     int m, n, k;
@@ -48,6 +65,7 @@ struct Gemm {
     cudaDataType_t at, bt, ct;
     int lda, ldb, ldc, batch;
     long long sa, sb, sc;
+    bool tf32;
 };
 
 inline double gemm_dot(const Gemm &g, int batch, int i, int j)
@@ -56,7 +74,8 @@ inline double gemm_dot(const Gemm &g, int batch, int i, int j)
     for (int l = 0; l < g.k; l++) {
         const long long a = g.ta ? (long long)i * g.lda + l : (long long)l * g.lda + i;
         const long long b = g.tb ? (long long)l * g.ldb + j : (long long)j * g.ldb + l;
-        sum += blas_load(g.a, g.at, batch * g.sa + a) * blas_load(g.b, g.bt, batch * g.sb + b);
+        const double x = blas_load(g.a, g.at, batch * g.sa + a), y = blas_load(g.b, g.bt, batch * g.sb + b);
+        sum += g.tf32 ? tf32(x) * tf32(y) : x * y;
     }
     return sum;
 }
@@ -121,6 +140,8 @@ static inline cublasStatus_t cublasGemmStridedBatchedEx(
     const bool f64 = compute == CUBLAS_COMPUTE_64F;
     const double x = f64 ? *(const double *)alpha : *(const float *)alpha,
                  y = f64 ? *(const double *)beta : *(const float *)beta;
-    return cuemu::gemm(h->stream, cuemu::Gemm{ ta, tb, m,  n,   k,   x,   y,     a,  b,  c,
-                                               at, bt, ct, lda, ldb, ldc, batch, sa, sb, sc });
+    return cuemu::gemm(h->stream,
+                       cuemu::Gemm{ ta,  tb,  m,     n,  k,  x,  y,
+                                    a,   b,   c,     at, bt, ct, lda,
+                                    ldb, ldc, batch, sa, sb, sc, compute == CUBLAS_COMPUTE_32F_FAST_TF32 });
 }
