@@ -371,13 +371,15 @@ typedef struct RnnArgs {
 
 /* pairs - of dense vectors a [batch, m, n] and b [batch, others, n]: out [batch, m, others] = |a_i - b_j|_p.
  * pairs_grad - out [batch, m, n] = sum_j g_ij sign(d) (|d| / |d|_p)^(p - 1), d = a_i - b_j, 0 where |d|_p is
- * 0; p = inf: g_ij sign(d) wherever |d| is the largest.  g_ij lies at i step + j other_step of its batch. */
+ * 0; p = inf: g_ij sign(d) wherever |d| is the largest.  g_ij lies at i step + j other_step of its batch.
+ * rounded: out is rounded to f32 or less, so that errors of 2^-40 do not show. */
 typedef struct PairsArgs {
     int dtype;
     int64_t batch, m, others, n, step, other_step;
     const void *a, *b, *g;
     void *out;
     double p;
+    bool rounded;
 } PairsArgs;
 
 /* special - y_i = f(a_i, b_i) of dense f64 arrays (cpu/math/special_gamma.h). */

@@ -357,6 +357,30 @@ static void test_cdist_of_near_neighbours_keeps_its_digits(void **state)
     assert_float_equal(tensor_get(tensor_cdist(a, b), DIMS(3, 4)), .125 * sqrt(2), 1e-7);
 }
 
+/* The short powers of f32 against those of f64, over several chunks; one set against a copy of itself. */
+static void test_distances_of_any_power(void **state)
+{
+    (void)state;
+    const double powers[] = { .5, 1.5, 3, 7.25 };
+    tensor_manual_seed(3);
+    Tensor *set = tensor_randn(SHAPE(5, 600), TENSOR_F32);
+    tensor_fill_(tensor_narrow(set, 1, 7, 3), 0);
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        Tensor *x = tensor_requires_grad_(tensor_clone(set), true),
+               *wide = tensor_requires_grad_(tensor_to(set, TENSOR_F64), true);
+        Tensor *y = tensor_cdist(x, x, powers[k]), *exact = tensor_cdist(wide, wide, powers[k]);
+        assert_true(tensor_allclose(tensor_to(y, TENSOR_F64), exact, .rtol = 0x1p-23, .atol = 0));
+        assert_true(tensor_equal(y, tensor_cdist(x, tensor_clone(x), powers[k])));
+        Tensor *slopes = GRADIENT(tensor_pdist(wide, powers[k]), wide);
+        const double most = tensor_item(tensor_max(tensor_abs(slopes)));
+        assert_true(tensor_allclose(tensor_to(GRADIENT(tensor_pdist(x, powers[k]), x), TENSOR_F64), slopes,
+                                    .rtol = 0, .atol = 0x1p-22 * most));
+    }
+    Tensor *none = tensor_requires_grad_(tensor_full(SHAPE(2, 2), NAN, TENSOR_F32), true);
+    assert_true(
+        isnan(tensor_get(GRADIENT(tensor_mul_scalar(tensor_cdist(none, none, 1.5), 0), none), DIMS(0, 0))));
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 static void test_matrix_product_over_nothing_is_0(void **state)
@@ -524,6 +548,7 @@ int main(void)
         T(logcumsumexp_of_infinities),
         T(diff_joins_what_is_given),
         T(cdist_gradient_is_0_at_distance_0),
+        T(distances_of_any_power),
         T(cdist_of_near_neighbours_keeps_its_digits),
         T(matrix_product_over_nothing_is_0),
         T(beta_0_does_not_read_the_input),

@@ -238,6 +238,20 @@ FORCE_INLINE void few_rows(int fold, const float *x, int64_t rows, int64_t row_s
     }
 }
 
+/* e^(p log |x|): the exponent's rounding, of 2^-53 times its size, is the error. */
+void ISA_NAME(short_pow)(double *y, const double *x, int64_t n, double p)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const double a = vm_abs_f64(x[i]), normal = a >= 0x1p-1022 && a < INFINITY ? a : 1;
+        const double e = p * vm_log_core_f64(normal, 0, 0);
+        const double held = vm_exp_core_f64(e > 708 ? 708 : e < -708 ? -708 : e);
+        double v = e > 708 ? INFINITY : e < -708 ? 0 : held;
+        v = a < 0x1p-1022 ? 0 : v;
+        y[i] = a < INFINITY ? v : p > 0 ? a : a != a ? a : 0;
+    }
+}
+
 bool ISA_NAME(fold_few_rows_f32)(int fold, const float *x, int64_t rows, int64_t row_stride, int columns,
                                  const double *shift, double first, double *out)
 {

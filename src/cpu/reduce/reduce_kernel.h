@@ -52,4 +52,7 @@ ISA_DECLARE(void, shifted_exp_f64, double *y, const double *x, int64_t n, double
 ISA_DECLARE(void, abs_pow_f32, float *y, const float *x, int64_t n, double p);
 ISA_DECLARE(void, abs_pow_f64, double *y, const double *x, int64_t n, double p);
 
+/* y = |x|^p by 2^-40, several times as fast; 0 where x is, whatever p. */
+ISA_DECLARE(void, short_pow, double *y, const double *x, int64_t n, double p);
+
 #endif

@@ -51,7 +51,8 @@ static int forward(OpCall *c)
 {
     Tensor *y = op_output(c, 0);
     if (y->numel == 0) return 0;
-    const Tensor *a = with_batch(op_input(c, 0), shape_of(y)), *b = with_batch(op_input(c, 1), shape_of(y));
+    const Tensor *a = with_batch(op_input(c, 0), shape_of(y)),
+                 *b = op_input(c, 1) == op_input(c, 0) ? a : with_batch(op_input(c, 1), shape_of(y));
     Tensor *out = !a ? NULL : y->dtype == a->dtype ? y : own(new_tensor(shape_of(y), a->dtype, y->place));
     if (!a || !b || !out) return -1;
     const int nd = y->ndim;
@@ -64,7 +65,8 @@ static int forward(OpCall *c)
                        .a = a->data,
                        .b = b->data,
                        .out = out->data,
-                       .p = ((const TensorCdistArgs *)op_params(c))->p };
+                       .p = ((const TensorCdistArgs *)op_params(c))->p,
+                       .rounded = y->dtype != TENSOR_F64 };
     if (RUN_KERNEL(c->name, y->place, pairs, &args)) return -1;
     return out == y ? 0 : raw_copy(y, out);
 }
@@ -90,7 +92,8 @@ static Tensor *in_kernel(OpCall *c, const Tensor *a, const Tensor *b, const Tens
                        .b = b->data,
                        .g = g->data,
                        .out = da->data,
-                       .p = p };
+                       .p = p,
+                       .rounded = dtype != TENSOR_F64 };
     return RUN_KERNEL(c->name, a->place, pairs_grad, &args) ? NULL : tensor_to(da, (TensorDtype)dtype);
 }
 
