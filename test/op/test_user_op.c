@@ -234,6 +234,18 @@ static void test_text(void **state)
         if (!strstr(tensor_error(), bad[i].said)) fail_msg("\"%s\": %s", bad[i].options, tensor_error());
         assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
     }
+    for (int c = 1; c < 256; c++) { /* any byte but those that separate options */
+        const char only[] = { (char)c, 0 };
+        const char behind[] = { 'd', 'i', 'm', '=', '1', (char)c, 0 };
+        if (strchr(" ,\n\t", c)) {
+            assert_non_null(tensor_apply_text("sum", &x, 1, only));
+            assert_non_null(tensor_apply_text("sum", &x, 1, behind));
+            continue;
+        }
+        assert_tensor_error(tensor_apply_text("sum", &x, 1, only), TENSOR_EVALUE);
+        if (tensor_apply_text("sum", &x, 1, behind)) fail_msg("\"%s\" is taken", behind);
+        tensor_error_clear();
+    }
     assert_float_equal(tensor_item(tensor_apply_text("norm", &x, 1, "p=inf")), 1, 0);
     assert_tensor_error(tensor_apply_text("softmax", &x, 1, ""), TENSOR_EVALUE); /* dim must be given */
 }

@@ -167,6 +167,8 @@ static void test_foreign(void **state)
     texts.count = 1;
     DONE(io_save_safetensors(scratch("bad"), nn_state_dict(r.net), .metadata = texts, .checksum = true));
     assert_refused(c, TENSOR_EFORMAT, "bad is damaged: it names no version");
+    DONE(io_save_safetensors(scratch("bad"), (TensorDict){ 0 }));
+    assert_refused(c, TENSOR_EFORMAT, "bad is no checkpoint");
     texts.count = 2;
     assert_int_equal(io_checkpoint_load(c, scratch("nothing")), -1);
     assert_says(TENSOR_EIO, "nothing");
