@@ -437,16 +437,16 @@ static void reduce_floats(ReduceArgs *a)
 }
 
 /* Over one element each, of floats: x itself, or |x|.  0 + x is no more -0. */
-#define OF_ONE(T, absolute)                                                       \
-    {                                                                             \
-        const T *x = a->src;                                                      \
-        T *y = a->out;                                                            \
-        if (a->kind == REDUCE_NORM)                                               \
-            for (int64_t i = 0; i < a->kept; i++) y[i] = absolute(x[i * stride]); \
-        else if (a->kind == REDUCE_SUM)                                           \
-            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * stride] + 0;       \
-        else                                                                      \
-            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * stride];           \
+#define OF_ONE(T, absolute, step)                                               \
+    {                                                                           \
+        const T *x = a->src;                                                    \
+        T *y = a->out;                                                          \
+        if (a->kind == REDUCE_NORM)                                             \
+            for (int64_t i = 0; i < a->kept; i++) y[i] = absolute(x[i * step]); \
+        else if (a->kind == REDUCE_SUM)                                         \
+            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * step] + 0;       \
+        else                                                                    \
+            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * step];           \
     }
 
 static bool reduce_one(const ReduceArgs *a)
@@ -457,8 +457,9 @@ static bool reduce_one(const ReduceArgs *a)
     if (a->reduced != 1 || a->kept_ndim != 1 || a->src_dtype != a->out_dtype || !(length || itself))
         return false;
     const int64_t stride = a->kept_stride[0];
-    if (a->src_dtype == TENSOR_F32) OF_ONE(float, fabsf)
-    else if (a->src_dtype == TENSOR_F64) OF_ONE(double, fabs)
+    if (a->src_dtype == TENSOR_F32 && stride == 1) OF_ONE(float, fabsf, 1) /* in vectors */
+    else if (a->src_dtype == TENSOR_F32) OF_ONE(float, fabsf, stride)
+    else if (a->src_dtype == TENSOR_F64) OF_ONE(double, fabs, stride)
     else return false;
     return true;
 }
