@@ -8,14 +8,19 @@ static double row_loss(const double *x, const int64_t *target, int64_t classes, 
     int64_t n = 0;
     memset(right, 0, (size_t)classes * sizeof *right);
     while (n < classes && target[n] >= 0) right[target[n++]] = true;
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t i = 0; i < classes; i++) {
-            const double z = 1 - x[target[k]] + x[i];
-            if (right[i] || z <= 0) continue; /* NaN goes on */
-            sum += z;
-            counts[i] += 1;
-            counts[target[k]] -= 1;
+    for (int64_t k = 0; k < n; k++) {
+        const double edge = 1 - x[target[k]];
+        int64_t many = 0;
+        for (int64_t i = 0; i < classes;
+             i++) { /* no branch: half of the hinges are open; NaN counts as one */
+            const double z = edge + x[i];
+            const bool open = !right[i] & !(z <= 0);
+            sum += open ? z : 0;
+            counts[i] += open;
+            many += open;
         }
+        counts[target[k]] -= (double)many;
+    }
     return sum;
 }
 
