@@ -45,7 +45,7 @@ int main(void)
     int ok = tensor_error() == NULL;
 
     GradcheckReport report;
-    tensor_gradcheck_with(.op = &bad_square, .inputs = &x, .n = 1, .report = &report);
+    tensor_gradcheck_with(.op = &bad_square, .inputs = TENSORS(x), .report = &report);
     puts("bad_square, as it should be found out:");
     tensor_gradcheck_print(stdout, &report);
     ok = ok && !report.ok;

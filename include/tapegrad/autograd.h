@@ -475,8 +475,7 @@ typedef Tensor *(*TensorFunction)(Tensor **inputs, int n, void *ctx);
 
 typedef struct GradcheckArgs {
     const TensorOp *op; /* what to check: this op ... */
-    Tensor *const *inputs;
-    int n;
+    TensorList inputs;
     const void *params;
     TensorFunction fn; /* ... or this function of the inputs */
     void *ctx;
@@ -491,24 +490,17 @@ typedef struct GradcheckArgs {
     .eps = 1e-6, .atol = 1e-5, .rtol = 1e-3, .max_elements = 2000, .seed = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const GradcheckArgs tensor_gradcheck_defaults;
 
-#define TENSOR_TENSORS_(...) \
-    (Tensor *[]) { __VA_ARGS__ }
-#define TENSOR_COUNT_(...) (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *))
-
 /* tensor_gradcheck(&op, x, y) - 0 when the gradients of op at these inputs are right; -1 with an error that
  * names the element when not.  Inputs that require a gradient are checked; when none does, all floating ones
  * are.
  * tensor_gradgradcheck - the same for the gradient's gradient.
- * tensor_gradcheck_with(.fn = loss, .inputs = x, .n = 2, .atol = 1e-4) - with options, a report, or a
+ * tensor_gradcheck_with(.fn = loss, .inputs = TENSORS(x, y), .atol = 1e-4) - with options, a report, or a
  *     function. */
 #define tensor_gradcheck_with(...) \
     TENSOR_CALL_(tensor_gradcheck_args, GradcheckArgs, TENSOR_GRADCHECK_DEFAULTS, __VA_ARGS__)
-#define tensor_gradcheck(op_, ...)                                             \
-    tensor_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                          .n = TENSOR_COUNT_(__VA_ARGS__))
-#define tensor_gradgradcheck(op_, ...)                                         \
-    tensor_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                          .n = TENSOR_COUNT_(__VA_ARGS__), .second = true)
+#define tensor_gradcheck(op_, ...) tensor_gradcheck_with(.op = (op_), .inputs = TENSORS(__VA_ARGS__))
+#define tensor_gradgradcheck(op_, ...) \
+    tensor_gradcheck_with(.op = (op_), .inputs = TENSORS(__VA_ARGS__), .second = true)
 TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
 
 /* tensor_check_op - proves an op, built in or yours, at the samples of its descriptor, as this library's own

@@ -89,12 +89,9 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 #define assert_op_parts(op_, parts) tapegrad_assert_op_(op_, parts, __FILE__, __LINE__)
 
 /* tensor_gradcheck and tensor_gradgradcheck of an op at these inputs. */
-#define assert_gradcheck(op_, ...)                                             \
-    assert_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                          .n = TENSOR_COUNT_(__VA_ARGS__))
-#define assert_gradgradcheck(op_, ...)                                         \
-    assert_gradcheck_with(.op = (op_), .inputs = TENSOR_TENSORS_(__VA_ARGS__), \
-                          .n = TENSOR_COUNT_(__VA_ARGS__), .second = true)
+#define assert_gradcheck(op_, ...) assert_gradcheck_with(.op = (op_), .inputs = TENSORS(__VA_ARGS__))
+#define assert_gradgradcheck(op_, ...) \
+    assert_gradcheck_with(.op = (op_), .inputs = TENSORS(__VA_ARGS__), .second = true)
 
 /* tensor_gradcheck_with: of a function, with tolerances of your own.   _args: of a GradcheckArgs. */
 #define assert_gradcheck_args(args)                                     \

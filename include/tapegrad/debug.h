@@ -2,7 +2,7 @@
  *
  *     tensor_set_detect_anomaly(true);
  *     ... a step ...
- *     // tensor_log: result 0 [64, 10] has nan at [3, 4], and no operand had one
+ *     // tensor_log: result 1 [64, 10] has nan at [3, 4], and no operand had one
  *     //     at train.c:21 in main */
 #ifndef TAPEGRAD_DEBUG_H
 #define TAPEGRAD_DEBUG_H

@@ -106,8 +106,9 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
  * Each defines `static const TensorOp name` and ends in a semicolon; after hi may stand fields of OpRow.
  *
  *   name, summary  the op, which errors name, and what it computes, in words
- *   p, q           names of parameters, which are doubles, each followed by its default; params of
- *                  tensor_apply points to a double[1] or double[2], NULL stands for the defaults
+ *   p, q           names of parameters other than x (or a and b), y and g: doubles, each followed by its
+ *                  default; params of tensor_apply points to a double[1] or double[2], NULL stands for the
+ *                  defaults
  *   y              the formula, of x or of a and b
  *   dx, da, db     the gradients: g times the derivative
  *   keep           what the gradient reads: KEEP_X (or KEEP_A), KEEP_B, KEEP_Y, or KEEP_NONE; of a binary op
@@ -116,15 +117,15 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 
 /* OP_UNARY(name, summary, y, dx, keep, lo, hi) - an op of x. */
 #define OP_UNARY(name_, summary_, y_, dx_, keep_, lo_, ...)                                              \
-    OP_ROW_PARTS_(name_, y, x, op_p_, op_q_, 0, KEEP_X, y_)                                              \
-    OP_ROW_PARTS_(name_, a, x, op_p_, op_q_, 0, (keep_) | OP_ROW_G_, dx_)                                \
+    OP_ROW_PARTS_(name_, y, x, op_b_, op_p_, op_q_, 0, KEEP_X, y_)                                       \
+    OP_ROW_PARTS_(name_, a, x, op_b_, op_p_, op_q_, 0, (keep_) | OP_ROW_G_, dx_)                         \
     static const OpRow name_##_row = { OP_ROW_ONE_(name_, #y_, #dx_), OP_ROW_RANGE_(lo_, __VA_ARGS__) }; \
     static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1), .keep = (keep_) }
 
 /* OP_UNARY1(name, summary, p, default, y, dx, keep, lo, hi) - the same with a parameter. */
 #define OP_UNARY1(name_, summary_, p_, pi_, y_, dx_, keep_, lo_, ...)                                  \
-    OP_ROW_PARTS_(name_, y, x, p_, op_q_, 1, KEEP_X, y_)                                               \
-    OP_ROW_PARTS_(name_, a, x, p_, op_q_, 1, (keep_) | OP_ROW_G_, dx_)                                 \
+    OP_ROW_PARTS_(name_, y, x, op_b_, p_, op_q_, 1, KEEP_X, y_)                                        \
+    OP_ROW_PARTS_(name_, a, x, op_b_, p_, op_q_, 1, (keep_) | OP_ROW_G_, dx_)                          \
     static const double name_##_defaults[] = { pi_ };                                                  \
     static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };                          \
     static const OpRow name_##_row = { OP_ROW_ONE_(name_, #y_, #dx_), .params = 1,                     \
@@ -133,8 +134,8 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 
 /* OP_UNARY2(name, summary, p, default, q, default, y, dx, keep, lo, hi) - the same with two. */
 #define OP_UNARY2(name_, summary_, p_, pi_, q_, qi_, y_, dx_, keep_, lo_, ...)                        \
-    OP_ROW_PARTS_(name_, y, x, p_, q_, 2, KEEP_X, y_)                                                 \
-    OP_ROW_PARTS_(name_, a, x, p_, q_, 2, (keep_) | OP_ROW_G_, dx_)                                   \
+    OP_ROW_PARTS_(name_, y, x, op_b_, p_, q_, 2, KEEP_X, y_)                                          \
+    OP_ROW_PARTS_(name_, a, x, op_b_, p_, q_, 2, (keep_) | OP_ROW_G_, dx_)                            \
     static const double name_##_defaults[] = { pi_, qi_ };                                            \
     static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), OP_ROW_FIELD_(#q_, 1), { 0 } };  \
     static const OpRow name_##_row = { OP_ROW_ONE_(name_, #y_, #dx_), .params = 2,                    \
@@ -144,9 +145,9 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 /* OP_BINARY(name, summary, y, da, keep for da, db, keep for db, lo, hi) - an op of a and b, which broadcast.
  */
 #define OP_BINARY(name_, summary_, y_, da_, ka_, db_, kb_, lo_, ...)        \
-    OP_ROW_PARTS_(name_, y, a, op_p_, op_q_, 0, KEEP_A | KEEP_B, y_)        \
-    OP_ROW_PARTS_(name_, a, a, op_p_, op_q_, 0, (ka_) | OP_ROW_G_, da_)     \
-    OP_ROW_PARTS_(name_, b, a, op_p_, op_q_, 0, (kb_) | OP_ROW_G_, db_)     \
+    OP_ROW_PARTS_(name_, y, a, b, op_p_, op_q_, 0, KEEP_A | KEEP_B, y_)     \
+    OP_ROW_PARTS_(name_, a, a, b, op_p_, op_q_, 0, (ka_) | OP_ROW_G_, da_)  \
+    OP_ROW_PARTS_(name_, b, a, b, op_p_, op_q_, 0, (kb_) | OP_ROW_G_, db_)  \
     static const OpRow name_##_row = { OP_ROW_TWO_(name_, #y_, #da_, #db_), \
                                        OP_ROW_RANGE_(lo_, __VA_ARGS__) };   \
     static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 2), OP_ROW_KEEP_(ka_, kb_) }
@@ -154,9 +155,9 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 /* OP_BINARY1(name, summary, p, default, y, da, keep for da, db, keep for db, lo, hi) - the same with a
  * parameter. */
 #define OP_BINARY1(name_, summary_, p_, pi_, y_, da_, ka_, db_, kb_, lo_, ...)                         \
-    OP_ROW_PARTS_(name_, y, a, p_, op_q_, 1, KEEP_A | KEEP_B, y_)                                      \
-    OP_ROW_PARTS_(name_, a, a, p_, op_q_, 1, (ka_) | OP_ROW_G_, da_)                                   \
-    OP_ROW_PARTS_(name_, b, a, p_, op_q_, 1, (kb_) | OP_ROW_G_, db_)                                   \
+    OP_ROW_PARTS_(name_, y, a, b, p_, op_q_, 1, KEEP_A | KEEP_B, y_)                                   \
+    OP_ROW_PARTS_(name_, a, a, b, p_, op_q_, 1, (ka_) | OP_ROW_G_, da_)                                \
+    OP_ROW_PARTS_(name_, b, a, b, p_, op_q_, 1, (kb_) | OP_ROW_G_, db_)                                \
     static const double name_##_defaults[] = { pi_ };                                                  \
     static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };                          \
     static const OpRow name_##_row = { OP_ROW_TWO_(name_, #y_, #da_, #db_), .params = 1,               \
@@ -219,10 +220,10 @@ TAPEGRAD_API int op_list_norm(const char *function, TensorList self, double ord,
 OP_ROW_DEFINE_MAP_(float)
 OP_ROW_DEFINE_MAP_(double)
 
-#define OP_ROW_PART_(name, part, real, first, p, q, count, keep, expression)                              \
-    static real name##_##part##_##real##_formula(real first, real b, real y, real g, real p, real q)      \
+#define OP_ROW_PART_(name, part, real, first, second, p, q, count, keep, expression)                      \
+    static real name##_##part##_##real##_formula(real first, real second, real y, real g, real p, real q) \
     {                                                                                                     \
-        (void)first, (void)b, (void)y, (void)g, (void)p, (void)q;                                         \
+        (void)first, (void)second, (void)y, (void)g, (void)p, (void)q;                                    \
         return (real)(expression);                                                                        \
     }                                                                                                     \
     static void name##_##part##_##real(int64_t n, void *out, const void *a, const void *b, const void *y, \
@@ -230,9 +231,9 @@ OP_ROW_DEFINE_MAP_(double)
     {                                                                                                     \
         op_row_map_##real(n, out, a, b, y, g, params, count, keep, name##_##part##_##real##_formula);     \
     }
-#define OP_ROW_PARTS_(name, part, first, p, q, count, keep, expression)   \
-    OP_ROW_PART_(name, part, float, first, p, q, count, keep, expression) \
-    OP_ROW_PART_(name, part, double, first, p, q, count, keep, expression)
+#define OP_ROW_PARTS_(name, part, first, second, p, q, count, keep, expression)   \
+    OP_ROW_PART_(name, part, float, first, second, p, q, count, keep, expression) \
+    OP_ROW_PART_(name, part, double, first, second, p, q, count, keep, expression)
 
 #define OP_ROW_ONE_(name, y_text, da_text)                                           \
     .id = -1, .types = ROW_FLOATS, .formula = y_text, .gradient = { da_text, NULL }, \

@@ -62,9 +62,10 @@ NN_REGISTER(identity);
 /* A container of n items, whose list may be NULL when there are none; NULL when it is not. */
 static Module *container(const NNKind *kind, const void *list, int n)
 {
-    if (n <= 0 || list) return nn_make(kind, NULL);
-    if (!tensor_error_code())
-        tensor_fail(TENSOR_ENULL, kind->function, "%d items, but their list is NULL", n);
+    if (n == 0 || (n > 0 && list)) return nn_make(kind, NULL);
+    if (tensor_error_code()) return NULL;
+    if (n < 0) tensor_fail(TENSOR_EVALUE, kind->function, "%d items: want 0 or more", n);
+    else tensor_fail(TENSOR_ENULL, kind->function, "%d items, but their list is NULL", n);
     return NULL;
 }
 

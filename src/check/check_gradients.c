@@ -39,8 +39,7 @@ static void check_differences(const Sample *s)
     checked += elements_of(s, x) > 0;
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.op = s->op;
-    args.inputs = x;
-    args.n = s->n;
+    args.inputs = TENSOR_LIST(x, s->n);
     args.params = s->op->params ? s->params : NULL;
     args.rtol = rtol;
     args.atol = atol;
@@ -100,8 +99,7 @@ static void check_third_order(const Sample *s)
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.fn = first_order;
     args.ctx = (void *)(uintptr_t)s;
-    args.inputs = leaf;
-    args.n = present;
+    args.inputs = TENSOR_LIST(leaf, present);
     args.second = true;
     args.rtol = 1e-4;
     args.atol = 2e-4;

@@ -433,9 +433,9 @@ static int prepare_input(Check *c, Tensor *x, int i, bool check)
 static int prepare(Check *c)
 {
     bool any = false;
-    for (int i = 0; i < c->plain; i++) any |= c->args.inputs[i] && on_graph(c->args.inputs[i]);
+    for (int i = 0; i < c->plain; i++) any |= c->args.inputs.item[i] && on_graph(c->args.inputs.item[i]);
     for (int i = 0; i < c->plain; i++) {
-        Tensor *x = c->args.inputs[i];
+        Tensor *x = c->args.inputs.item[i];
         bool optional = c->args.op && i < 32 && (c->args.op->optional >> i & 1);
         if (!x && !optional)
             return tensor_error_code() ? -1 : wrong(c, TENSOR_ENULL, "input %d is NULL", i + 1);
@@ -506,14 +506,14 @@ int tensor_gradcheck_args(GradcheckArgs args)
         memset(report, 0, sizeof *report);
         report->ok = true, report->atol = args.atol, report->rtol = args.rtol;
         report->name = args.op ? args.op->name : "function";
-        c->args = args, c->report = report, c->n = c->plain = args.n, c->random = args.seed;
+        c->args = args, c->report = report, c->n = c->plain = args.inputs.count, c->random = args.seed;
         snprintf(c->name, sizeof c->name, "%s %.64s", args.second ? "gradgradcheck" : "gradcheck",
                  report->name);
         TensorScope scope = tensor_scope_open();
         bool was = tensor_set_grad_enabled(true);
         if (!args.op == !args.fn) wrong(c, TENSOR_EVALUE, "either an op or a function must be given");
-        else if (args.n < 1 || args.n > OP_MAX_INPUTS || !args.inputs)
-            wrong(c, TENSOR_EVALUE, "%d inputs: 1 to %d are possible", args.n, OP_MAX_INPUTS);
+        else if (args.inputs.count < 1 || args.inputs.count > OP_MAX_INPUTS || !args.inputs.item)
+            wrong(c, TENSOR_EVALUE, "%d inputs: 1 to %d are possible", args.inputs.count, OP_MAX_INPUTS);
         else if (!(args.eps > 0 && args.atol >= 0 && args.rtol >= 0))
             wrong(c, TENSOR_EVALUE, "eps %g, atol %g, rtol %g: eps must be above 0, the others not negative",
                   args.eps, args.atol, args.rtol);

@@ -101,8 +101,7 @@ static void check_planted(const Sample *s)
     for (int p = 0; p < PLANTS && any; p++) {
         GradcheckArgs args = tensor_gradcheck_defaults;
         args.op = &mutant;
-        args.inputs = x;
-        args.n = s->n;
+        args.inputs = TENSOR_LIST(x, s->n);
         args.params = s->op->params ? s->params : NULL;
         args.rtol = RTOL;
         args.atol = ATOL;
@@ -190,8 +189,7 @@ static void check_row(const Sample *s)
         sample_inputs(s, TENSOR_F64, 3, x);
         GradcheckArgs args = tensor_gradcheck_defaults;
         args.op = s->op;
-        args.inputs = x;
-        args.n = s->n;
+        args.inputs = TENSOR_LIST(x, s->n);
         args.rtol = RTOL;
         args.atol = second ? 2e-5 : ATOL;
         args.second = second;
@@ -223,8 +221,8 @@ static void test_row_values(void **state)
     assert_int_equal(tensor_dtype(tensor_apply(&row_cube, &i, 1, NULL)), TENSOR_F32);
     assert_tensor_error(
         tensor_apply(&row_ratio,
-                     TENSOR_TENSORS_(tensor_ones(SHAPE(3), TENSOR_F32), tensor_ones(SHAPE(4), TENSOR_F32)), 2,
-                     NULL),
+                     ((Tensor *[]){ tensor_ones(SHAPE(3), TENSOR_F32), tensor_ones(SHAPE(4), TENSOR_F32) }),
+                     2, NULL),
         TENSOR_ESHAPE);
 }
 
@@ -266,8 +264,7 @@ static void test_report_names_the_element(void **state)
     Tensor *x = tensor_full(SHAPE(3, 4), 1.5, TENSOR_F64);
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.op = &one_wrong;
-    args.inputs = &x;
-    args.n = 1;
+    args.inputs = TENSORS(x);
     args.report = &report;
     assert_int_equal(tensor_gradcheck_args(args), -1);
     assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
@@ -298,8 +295,7 @@ static void test_report_of_success(void **state)
     Tensor *x = tensor_randn(SHAPE(3, 4), TENSOR_F64);
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.op = &cube;
-    args.inputs = &x;
-    args.n = 1;
+    args.inputs = TENSORS(x);
     args.report = &report;
     assert_int_equal(tensor_gradcheck_args(args), 0);
     assert_true(report.ok && report.checked == 12 && report.wrong == 0 && report.worst < 1 &&
@@ -315,8 +311,7 @@ static void test_directions(void **state)
     Tensor *x = tensor_full(SHAPE(3, 4), 1.5, TENSOR_F64);
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.op = &cube;
-    args.inputs = &x;
-    args.n = 1;
+    args.inputs = TENSORS(x);
     args.max_elements = 1;
     args.report = &report;
     assert_int_equal(tensor_gradcheck_args(args), 0);
@@ -339,9 +334,9 @@ static void test_refusals(void **state)
                         TENSOR_EVALUE);
     assert_status_error(tensor_gradcheck(&cube, (Tensor *)NULL), TENSOR_ENULL);
     assert_status_error(tensor_gradcheck((const TensorOp *)NULL, x), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = &x, .n = 0), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = &x, .n = 65), TENSOR_EVALUE);
-    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = NULL, .n = 1), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = TENSOR_LIST(&x, 0)), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = TENSOR_LIST(&x, 65)), TENSOR_EVALUE);
+    assert_status_error(tensor_gradcheck_with(.op = &cube, .inputs = TENSOR_LIST(NULL, 1)), TENSOR_EVALUE);
     tensor_gradcheck_print(NULL, NULL);
 }
 
@@ -355,8 +350,7 @@ static void test_only_inputs_that_require_grad(void **state)
     static GradcheckReport report;
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.op = mul;
-    args.inputs = (Tensor *[]){ a, b };
-    args.n = 2;
+    args.inputs = TENSORS(a, b);
     args.report = &report;
     assert_gradcheck_args(args);
     tensor_gradcheck_args(args);
@@ -379,8 +373,7 @@ static void test_a_failing_op(void **state)
     Tensor *x = tensor_ones(SHAPE(3), TENSOR_F64);
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.op = &failing;
-    args.inputs = &x;
-    args.n = 1;
+    args.inputs = TENSORS(x);
     args.report = &report;
     assert_status_error(tensor_gradcheck_args(args), TENSOR_EUSER);
     assert_false(report.ok);
@@ -506,7 +499,7 @@ static void test_several_results(void **state)
     TensorOp half = trio;
     static GradcheckReport report;
     half.backward = half_trio_backward;
-    assert_status_error(tensor_gradcheck_with(.op = &half, .inputs = &x, .n = 1, .report = &report),
+    assert_status_error(tensor_gradcheck_with(.op = &half, .inputs = TENSORS(x), .report = &report),
                         TENSOR_EVALUE);
     assert_int_equal(report.element[0].output, 1);
 }
@@ -525,8 +518,7 @@ static void test_functions(void **state)
     GradcheckArgs args = tensor_gradcheck_defaults;
     args.fn = scaled_distance;
     args.ctx = &factor;
-    args.inputs = in;
-    args.n = 2;
+    args.inputs = TENSOR_LIST(in, 2);
     assert_gradcheck_args(args);
     args.second = true;
     assert_gradcheck_args(args);

@@ -439,7 +439,7 @@ static void test_gradients_of_symmetric_matrices(void **state)
         for (int upper = 0; upper < 2; upper++)
             for (int second = 0; second < 2; second++) {
                 Tensor *x = noise(SHAPE(2, 3, 3), 18);
-                assert_gradcheck_with(.fn = functions[i], .ctx = upper ? &upper : NULL, .inputs = &x, .n = 1,
+                assert_gradcheck_with(.fn = functions[i], .ctx = upper ? &upper : NULL, .inputs = TENSORS(x),
                                       .second = second, .atol = 1e-4);
             }
 }

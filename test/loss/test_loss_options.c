@@ -87,8 +87,7 @@ static void test_chunks_of_logits_give_the_cross_entropy(void **state)
         }
     GradcheckArgs check = tensor_gradcheck_defaults;
     check.fn = chunked;
-    check.inputs = leaf;
-    check.n = 3;
+    check.inputs = TENSOR_LIST(leaf, 3);
     check.ctx = t;
     assert_int_equal(tensor_gradcheck_args(check), 0);
     check.second = true;

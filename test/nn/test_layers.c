@@ -142,7 +142,7 @@ static void fractional_pools(void **state)
                                                                     .output_size = SHAPE(1)))) == 23);
     Tensor *in = tensor_requires_grad_(tensor_to(wave(SHAPE(2, 2, 5, 6)), TENSOR_F64), true),
            *samples = tensor_rand(SHAPE(2, 2, 2), TENSOR_F64);
-    if (tensor_gradcheck_with(.fn = fractional, .ctx = samples, .inputs = &in, .n = 1))
+    if (tensor_gradcheck_with(.fn = fractional, .ctx = samples, .inputs = TENSORS(in)))
         fail_msg("%s", tensor_error());
     assert_tensor_error(tensor_fractional_max_pool2d(x, 2), TENSOR_EVALUE);
     assert_tensor_error(tensor_fractional_max_pool2d(x, 2, SHAPE(2, 2), .output_ratio = 0.5), TENSOR_EVALUE);

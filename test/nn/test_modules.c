@@ -370,7 +370,8 @@ static void gradients(void **state)
             if (s.n + s.inputs == 0) fail_msg("%s {%s}: nothing has a gradient", c->name, c->text);
             bool hooked = false;
             if (training) nn_register_full_backward_hook(s.m, passes_by, &hooked);
-            if (tensor_gradcheck_with(.inputs = inputs, .n = s.n + s.inputs, .fn = as_function, .ctx = &s))
+            if (tensor_gradcheck_with(.inputs = TENSOR_LIST(inputs, s.n + s.inputs), .fn = as_function,
+                                      .ctx = &s))
                 fail_msg("%s {%s}, training %d: %s", c->name, c->text, training, tensor_error());
             assert_int_equal(hooked, training);
             nn_free(s.m);

@@ -388,7 +388,7 @@ static void block_of_ones_own(void **state)
     assert_string_equal(named.item[2].name, "attention.in_proj_weight");
     assert_string_equal(named.item[11].name, "mlp.2.bias");
     Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(3, 2, 8), TENSOR_F64), true);
-    assert_gradcheck_with(.fn = run_block, .ctx = m, .inputs = &x, .n = 1);
+    assert_gradcheck_with(.fn = run_block, .ctx = m, .inputs = TENSORS(x));
     tensor_backward(tensor_sum(nn_forward(m, x)));
     for (int i = 0; i < named.count; i++) assert_non_null(tensor_grad(named.item[i].tensor));
     nn_free(m);

@@ -119,9 +119,9 @@ static void near(Tensor *const *found, int n, const double *want, int count)
                 fail_msg("result %d [%d]: %.17g", k, (int)i, tensor_get(flat, DIMS(i)));
     }
 }
-#define NEAR(name, ...)                                                                  \
-    near(TENSOR_TENSORS_(__VA_ARGS__), TENSOR_COUNT_(__VA_ARGS__), golden_packed_##name, \
-         (int)(sizeof golden_packed_##name / sizeof(double)))
+#define NEAR(name, ...)                                                                            \
+    near((Tensor *[]){ __VA_ARGS__ }, (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), \
+         golden_packed_##name, (int)(sizeof golden_packed_##name / sizeof(double)))
 
 static Module *seeded(Module *m)
 {
@@ -186,7 +186,7 @@ static void gradients(void **state)
     Module *m = seeded(nn_gru(2, 3, .bidirectional = true));
     Tensor *in[] = { tensor_requires_grad_(ramp(SHAPE(4, 3, 2)), true),
                      tensor_requires_grad_(ramp(SHAPE(2, 3, 3)), true) };
-    if (tensor_gradcheck_with(.fn = as_function, .ctx = m, .inputs = in, .n = 2))
+    if (tensor_gradcheck_with(.fn = as_function, .ctx = m, .inputs = TENSOR_LIST(in, 2)))
         fail_msg("%s", tensor_error());
     nn_free(m);
 }

@@ -154,6 +154,8 @@ static void broken_lists(void **state)
     assert_status_error(-1, TENSOR_ENULL);
     assert_null(nn_module_list_args(NULL, 1));
     assert_status_error(-1, TENSOR_ENULL);
+    assert_null(nn_module_list_args((Module *[]){ NULL }, -1));
+    assert_status_error(-1, TENSOR_EVALUE);
     Module *m = nn_linear(1, 1);
     TensorDictItem none = { 0 };
     const TensorDict broken[] = { { NULL, 2, 2 }, { &none, 1, 1 }, { .count = -1 } };

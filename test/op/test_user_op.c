@@ -14,7 +14,7 @@
 OP_UNARY(cubed, "x^3", x *x *x, g * 3 * x * x, KEEP_X, -2, 2);
 OP_UNARY1(scaled, "c x", c, 2, c *x, g *c, KEEP_NONE, -2, 2, .rules = ROW_NOT_ZERO,
           .samples = "3x4; 5 {c=-1.5}; 0x2; ", .errors = "3 {c=0} ! EVALUE");
-OP_UNARY2(affine, "c x + d", c, 2, d, 1, c *x + d, g *c, KEEP_NONE, -2, 2);
+OP_UNARY2(affine, "a x + b", a, 2, b, 1, a *x + b, g *a, KEEP_NONE, -2, 2);
 OP_BINARY(quotient, "a / b", a / b, g / b, KEEP_B, -g *(a / b / b), KEEP_A | KEEP_B, .5, 2);
 OP_BINARY1(added, "a + c b", c, 2, a + c * b, g, KEEP_NONE, g *c, KEEP_NONE, -2, 2);
 

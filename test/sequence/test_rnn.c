@@ -451,9 +451,9 @@ MAKER(lstm_proj, nn_lstm(3, 4, .proj_size = 2, .dtype = TENSOR_F64))
 MAKER(gru, nn_gru(3, 2, 2, .batch_first = true, .dtype = TENSOR_F64))
 MAKER(rnn, nn_rnn(3, 2, .nonlinearity = NN_RECURRENCE_RELU, .dtype = TENSOR_F64))
 
-#define GOLDEN(name, ...)                                                                \
-    assert_flat(TENSOR_TENSORS_(__VA_ARGS__), TENSOR_COUNT_(__VA_ARGS__), golden_##name, \
-                COUNT(golden_##name), 1e-12)
+#define GOLDEN(name, ...)                                                                                 \
+    assert_flat((Tensor *[]){ __VA_ARGS__ }, (int)(sizeof(Tensor *[]){ __VA_ARGS__ } / sizeof(Tensor *)), \
+                golden_##name, COUNT(golden_##name), 1e-12)
 
 static void test_modules_give_the_results_of_torch(void **state)
 {
