@@ -2,7 +2,8 @@
  *
  * What a device reads is not widened for it: no copy of a half in f32 is given to a structured kernel that
  * takes halves.  wide_ops.txt names the ops that do so still, and for which slot; each that does, and no
- * other. */
+ * other.  What an op makes lies where its operands do: made_on_host.txt names those that copy from the host
+ * what they make there, or look at values. */
 #include <stdio.h>
 #include "slot_calls.h" /* before cmocka.h, which has a macro fail */
 #include "test_device.h"
@@ -81,21 +82,43 @@ static void run_sample(const Sample *s)
 
 /* ---- halves ---------------------------------------------------------------------------------- */
 
+static void run_samples(const TensorOp *op, TensorDtype dtype, Layout how)
+{
+    floats = dtype, layout = how;
+    memset(&seen, 0, sizeof seen);
+    each_sample(op, run_sample);
+}
+
+/* Each that does is named in the list, and no other. */
+static void hold_to_list(const TensorOp *op, bool does, const char *list, const char *what, const char *slot)
+{
+    const bool known = listed(list, op->name, slot);
+    if (does && !known) fail_msg("%s %s %s, and %s does not say so", op->name, what, slot, list);
+    if (!does && known) fail_msg("%s no longer %s %s: take it out of %s", op->name, what, slot, list);
+}
+
 static void check_halves(const TensorOp *op)
 {
     const int half = TENSOR_BF16;
-    floats = half, layout = LAYOUT_DENSE;
-    memset(&seen, 0, sizeof seen);
-    each_sample(op, run_sample);
-    for (int s = 0; s < KERNEL_SLOTS; s++) {
-        const bool widens = seen.fed[WIDENED][s] && (watched->takes[s] >> half & 1),
-                   known = listed("wide_ops.txt", op->name, slot_name[s]);
-        if (widens && !known)
-            fail_msg("%s: halves are widened for %s, which takes them, and wide_ops.txt does not say so",
-                     op->name, slot_name[s]);
-        if (!widens && known)
-            fail_msg("%s: nothing is widened for %s: take it out of wide_ops.txt", op->name, slot_name[s]);
-    }
+    run_samples(op, half, LAYOUT_DENSE);
+    for (int s = 0; s < KERNEL_SLOTS; s++)
+        hold_to_list(op, seen.fed[WIDENED][s] && (watched->takes[s] >> half & 1), "wide_ops.txt",
+                     "widens halves for", slot_name[s]);
+}
+
+/* ---- what is made on the host ----------------------------------------------------------------- */
+
+static void check_host(const TensorOp *op)
+{
+    run_samples(op, TENSOR_F32, LAYOUT_DENSE);
+    hold_to_list(op, seen.from_host, "made_on_host.txt", "copies", "from the host");
+    hold_to_list(op, seen.to_host, "made_on_host.txt", "copies", "to the host");
+}
+
+static void check_op(const TensorOp *op)
+{
+    check_halves(op);
+    check_host(op);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -160,6 +183,6 @@ int main(int argc, char **argv)
     watch_device(test_device());
     const struct CMUnitTest tests[] = { cmocka_unit_test(calls_of_a_layer),
                                         cmocka_unit_test(calls_of_modules) };
-    const int failed = run_registry(argc, argv, "kernels that ops ask for", check_halves);
+    const int failed = run_registry(argc, argv, "kernels that ops ask for", check_op);
     return failed + cmocka_run_group_tests_name("kernels that layers ask for", tests, NULL, NULL);
 }

@@ -176,18 +176,31 @@ static int pdist_shape(OpCall *c)
     return x->ndim == 2 ? 0 : op_fail(c, TENSOR_ESHAPE, "%s: want [N, M]", S(x));
 }
 
-/* The places of i < j in [n, n]. */
-static Tensor *upper_triangle(int64_t n)
+/* The places of i < j in [n, n], where x lies: row i begins at place i (m - i) / 2 of the list, m = 2 n - 1,
+ * where the root is a whole number, so that its floor is exact. */
+static Tensor *upper_triangle(OpCall *c, const Tensor *x)
 {
-    Tensor *list = own(new_tensor(SHAPE(n < 2 ? 0 : n * (n - 1) / 2), TENSOR_I64, &cpu_place));
-    if (list) host_pairs(list->data, n);
-    return list;
+    const int64_t n = x->shape[0], pairs = n < 2 ? 0 : n * (n - 1) / 2;
+    if (on_host(x->place) || !pairs) {
+        Tensor *list = own(new_tensor(SHAPE(pairs), TENSOR_I64, &cpu_place));
+        if (list) host_pairs(list->data, n);
+        return list ? carried(list, x->place) : NULL;
+    }
+    OpName names[] = { { "k", numbers_on(pairs, TENSOR_F64, x->place), 0 },
+                       { "i", NULL, 0 },
+                       { "m", NULL, (double)(2 * n - 1) },
+                       { "n", NULL, (double)n } };
+    names[1].tensor =
+        names[0].tensor ? op_formula(c->name, "floor((m - sqrt(m * m - 8 * k)) / 2)", names, 4) : NULL;
+    Tensor *list =
+        names[1].tensor ? op_formula(c->name, "i * n + k - i * (m - i) / 2 + i + 1", names, 4) : NULL;
+    return list ? tensor_to(list, TENSOR_I64) : NULL;
 }
 
 static int pdist_compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const TensorPdistArgs *)op_params(c))->p),
-           *list = tensor_to_device(upper_triangle(x->shape[0]), x->place->name);
+           *list = upper_triangle(c, x);
     return op_set_result(
         c, 0, all && list ? tensor_index_select(tensor_reshape(all, SHAPE(all->numel)), 0, list) : NULL);
 }

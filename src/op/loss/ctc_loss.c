@@ -64,7 +64,7 @@ typedef struct States {
 
 static Tensor *count_there(int64_t n, const Tensor *like) /* 0, 1, ..., n - 1 where `like` is */
 {
-    return carried(tensor_arange(0, (double)n, 1, TENSOR_I64), like->place);
+    return numbers_on(n, TENSOR_I64, like->place);
 }
 
 /* Where a path may leap to: odd states from 3 on whose label is another than that two before. */

@@ -114,6 +114,14 @@ static int check_reach(OpCall *c, int mode, int d, Ends e)
 /* Which of x's n elements each of the result's is. */
 static Tensor *sources(int mode, int64_t n, Ends e, const Place *place)
 {
+    if (!on_host(place)) {
+        Tensor *k =
+            tensor_sub_scalar(numbers_on(n + e.before + e.after, TENSOR_I64, place), (double)e.before);
+        const double last = (double)(n - 1);
+        if (mode == TENSOR_PAD_CIRCULAR) return tensor_remainder_scalar(k, (double)n);
+        if (mode == TENSOR_PAD_REPLICATE) return tensor_clamp(k, 0, last);
+        return tensor_rsub_scalar(tensor_abs(tensor_rsub_scalar(tensor_abs(k), last)), last);
+    }
     Tensor *host = own(new_tensor(SHAPE(n + e.before + e.after), TENSOR_I64, &cpu_place));
     if (!host) return NULL;
     host_pad(host->data,

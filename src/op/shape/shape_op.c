@@ -51,6 +51,13 @@ Tensor *zeros_on(TensorShape shape, int dtype, const Place *place)
     return x && !raw_fill(x, 0) ? x : NULL;
 }
 
+Tensor *numbers_on(int64_t n, TensorDtype dtype, const Place *place)
+{
+    if (on_host(place)) return carried(tensor_arange(0, (double)n, 1, dtype), place);
+    Tensor *one = own(new_tensor(SHAPE(n), dtype, place));
+    return one && !raw_fill(one, 1) ? tensor_sub_scalar(tensor_cumsum(one, 0), 1) : NULL;
+}
+
 Tensor *new_part(const Tensor *x, int dim, int64_t start, int64_t length, int64_t step)
 {
     int64_t shape[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];

@@ -12,6 +12,9 @@ int call_real_dim(OpCall *c, int *dim);
 /* zeros_on - a new zero tensor owned by the open scope; NULL: no memory. */
 Tensor *zeros_on(TensorShape shape, int dtype, const Place *place);
 
+/* numbers_on - 0, 1, ..., n - 1, made where they are wanted. */
+Tensor *numbers_on(int64_t n, TensorDtype dtype, const Place *place);
+
 /* triangle_on - a bool mask, true on and below a diagonal (lower), or on and above it: a view. */
 Tensor *triangle_on(int64_t rows, int64_t columns, int64_t diagonal, bool lower, const Place *place);
 
