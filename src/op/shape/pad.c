@@ -111,17 +111,23 @@ static int check_reach(OpCall *c, int mode, int d, Ends e)
                : 0;
 }
 
+/* The same as host_pad, by ops on another device. */
+static Tensor *sources_there(int mode, int64_t n, Ends e, const Place *place)
+{
+    const double last = (double)(n - 1);
+    const int64_t first = e.before < 0 ? -e.before : 0, left = n - first + (e.after < 0 ? e.after : 0);
+    Tensor *k = tensor_sub_scalar(numbers_on(n + e.before + e.after, TENSOR_I64, place), (double)e.before);
+    if (mode == TENSOR_PAD_REPLICATE) return tensor_clamp(k, 0, last);
+    if (mode == TENSOR_PAD_REFLECT)
+        return tensor_rsub_scalar(tensor_abs(tensor_rsub_scalar(tensor_abs(k), last)), last);
+    k = tensor_remainder_scalar(tensor_sub_scalar(k, (double)first), (double)left);
+    return tensor_add_scalar(k, (double)first);
+}
+
 /* Which of x's n elements each of the result's is. */
 static Tensor *sources(int mode, int64_t n, Ends e, const Place *place)
 {
-    if (!on_host(place)) {
-        Tensor *k =
-            tensor_sub_scalar(numbers_on(n + e.before + e.after, TENSOR_I64, place), (double)e.before);
-        const double last = (double)(n - 1);
-        if (mode == TENSOR_PAD_CIRCULAR) return tensor_remainder_scalar(k, (double)n);
-        if (mode == TENSOR_PAD_REPLICATE) return tensor_clamp(k, 0, last);
-        return tensor_rsub_scalar(tensor_abs(tensor_rsub_scalar(tensor_abs(k), last)), last);
-    }
+    if (!on_host(place)) return sources_there(mode, n, e, place);
     Tensor *host = own(new_tensor(SHAPE(n + e.before + e.after), TENSOR_I64, &cpu_place));
     if (!host) return NULL;
     host_pad(host->data,
