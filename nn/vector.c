@@ -12,6 +12,7 @@ static Tensor **parts_of(const char *function, TensorList list)
     else if (list.count == 0) tensor_fail(TENSOR_EVALUE, function, "no parameters");
     for (int i = 0; i < list.count && !bad; i++)
         if (!list.item[i]) tensor_fail(TENSOR_ENULL, function, "parameter %d is NULL", i);
+        else tensor_numel(list.item[i]); /* was it released? */
     if (tensor_error_code()) return NULL;
     Tensor **part = malloc((size_t)list.count * sizeof(Tensor *));
     if (!part) tensor_fail(TENSOR_ENOMEM, function, "out of memory");

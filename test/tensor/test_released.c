@@ -119,6 +119,11 @@ static void add_summary(const Tensor *x,
     C(tensor_apply_, tensor_apply_(CHECKED, &x, 1, NULL))                                                   \
     C(tensor_apply_text, tensor_apply_text("square", &x, 1, NULL))                                          \
     C(tensor_apply_text_all, tensor_apply_text_all("square", &x, 1, NULL, result, 1))                       \
+    C(tensor_index, tensor_index(y, "1:, rows", x))                                                         \
+    C(tensor_index_set, tensor_index_set(y, y, "rows", x))                                                  \
+    C(tensor_index_set_, tensor_index_set_(y, y, "rows", x))                                                \
+    C(tensor_index_set_scalar_, tensor_index_set_scalar_(y, 1, "rows", x))                                  \
+    C(tensor_index_accumulate_, tensor_index_accumulate_(y, y, "None, rows", x))                            \
     C(tensor_gradcheck_args, tensor_gradcheck(CHECKED, x))                                                  \
     C(tensor_generator_set_state, tensor_generator_set_state(tensor_default_generator(), x))                \
     C(tensor_set_rng_state, tensor_set_rng_state(x))                                                        \

@@ -12,9 +12,19 @@ typedef struct Picked {
     int n;                         /* 0: the view is the result */
 } Picked;
 
+/* It is read before a tensor is made, which could take the place of one that was released. */
 typedef struct Text {
     const char *op, *text;
+    IndexItem item[INDEX_MOST];
+    int n;
 } Text;
+
+static int read_text(Text *t, const Tensor *x, va_list args)
+{
+    if (check_null(x, t->op, 1)) return -1;
+    t->n = index_parse(t->op, t->text, args, t->item);
+    return t->n < 0 ? -1 : 0;
+}
 
 static int refuse(const Text *t, TensorStatus code, const IndexItem *item, const char *what, const Tensor *x)
 {
@@ -24,9 +34,10 @@ static int refuse(const Text *t, TensorStatus code, const IndexItem *item, const
 static bool is_mask(const Tensor *index) { return index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8; }
 
 /* Tensors of rank 0 are integers, or bools: after this only others are INDEX_TENSOR. */
-static int settle_scalars(const Text *t, IndexItem *items, int n)
+static int settle_scalars(Text *t)
 {
-    for (int i = 0; i < n; i++) {
+    IndexItem *items = t->item;
+    for (int i = 0; i < t->n; i++) {
         Tensor *index = items[i].tensor;
         if (items[i].kind != INDEX_TENSOR) continue;
         if (dtype_is_float(index->dtype))
@@ -63,8 +74,10 @@ static Tensor *pick_slice(Tensor *view, int dim, const IndexItem *item)
 static Tensor *list_of_bool(bool yes, const Place *place) { return zeros_on(SHAPE(yes), TENSOR_I64, place); }
 
 /* Follows the items through x; at[d] is the tensor that indexes the view from dimension d on. */
-static Tensor *walk(const Text *t, Tensor *x, const IndexItem *items, int n, Tensor **at)
+static Tensor *walk(const Text *t, Tensor *x, Tensor **at)
 {
+    const IndexItem *items = t->item;
+    const int n = t->n;
     int specified = 0, dim = 0;
     Tensor *view = x;
     for (int i = 0; i < n; i++) {
@@ -88,14 +101,11 @@ static Tensor *walk(const Text *t, Tensor *x, const IndexItem *items, int n, Ten
     return view;
 }
 
-static int pick(const Text *t, Tensor *x, va_list args, Picked *p)
+static int pick(Text *t, Tensor *x, Picked *p)
 {
-    IndexItem items[INDEX_MOST];
     Tensor *at[TENSOR_MAX_DIMS] = { NULL };
-    if (check_null(x, t->op, 1)) return -1;
-    int n = index_parse(t->op, t->text, args, items);
-    if (n < 0 || settle_scalars(t, items, n)) return -1;
-    p->view = walk(t, x, items, n, at);
+    if (settle_scalars(t)) return -1;
+    p->view = walk(t, x, at);
     p->n = 0;
     for (int d = 0, count = 0; p->view && d < p->view->ndim; count++) {
         p->list[count] = at[d];
@@ -107,10 +117,10 @@ static int pick(const Text *t, Tensor *x, va_list args, Picked *p)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static Tensor *get(const Text *t, Tensor *x, va_list args)
+static Tensor *get(Text *t, Tensor *x)
 {
     Picked p;
-    if (pick(t, x, args, &p)) return NULL;
+    if (pick(t, x, &p)) return NULL;
     if (p.n) return index_by_tensors(t->op, p.view, TENSOR_LIST(p.list, p.n), SITE);
     return p.view == x ? tensor_expand(x, shape_of(x))
                        : p.view; /* a tensor of its own, also where nothing is picked */
@@ -119,10 +129,11 @@ static Tensor *get(const Text *t, Tensor *x, va_list args)
 Tensor *(tensor_index)(Tensor *x, const char *text, ...)
 {
     va_list args;
+    Text t = { .op = "index", .text = text };
     const char *outer = tensor_compose_begin("index");
     TensorScope scope = tensor_scope_open();
     va_start(args, text);
-    Tensor *y = scope_failed(scope) ? NULL : get(&(Text){ "index", text }, x, args);
+    Tensor *y = scope_failed(scope) || read_text(&t, x, args) ? NULL : get(&t, x);
     tensor_compose_end(outer);
     va_end(args);
     return tensor_scope_return(scope, y);
@@ -165,23 +176,32 @@ static Tensor *put(const Picked *p, Tensor *value, Way way)
     return tensor_index_put_(p->view, TENSOR_LIST(p->list, p->n), value, way == ACCUMULATE);
 }
 
-static Tensor *set(const Text *t, Tensor *x, Tensor *value, Way way, va_list args)
+static Tensor *set(Text *t, Tensor *x, Tensor *value, Way way)
 {
     Picked p;
-    if (check_null(x, t->op, 1) || check_null(value, t->op, 2) || inplace_check(t->op, x) ||
-        pick(t, x, args, &p))
-        return NULL;
+    if (inplace_check(t->op, x) || pick(t, x, &p)) return NULL;
     if (value->dtype != x->dtype) value = tensor_to(value, (TensorDtype)x->dtype);
     return value && put(&p, value, way) ? x : NULL;
 }
 
-static Tensor *write(const char *op, Tensor *x, Tensor *value, Way way, bool aside, const char *text,
-                     va_list args)
+/* What is written is value or, where that is NULL, a number. */
+static Tensor *write_read(Text *t, Tensor *x, Tensor *value, const double *number, Way way, bool aside)
 {
+    Tensor *to = aside ? tensor_clone(x) : x;
+    if (number) value = own(new_tensor(SHAPE(), x->dtype, x->place));
+    if (!to || !value || (number && raw_fill(value, *number))) return NULL;
+    return set(t, to, value, way);
+}
+
+static Tensor *write(const char *op, Tensor *x, Tensor *value, const double *number, Way way, bool aside,
+                     const char *text, va_list args)
+{
+    Text t = { .op = op, .text = text };
     const char *outer = tensor_compose_begin(op);
     TensorScope scope = tensor_scope_open();
-    Tensor *to = scope_failed(scope) || !aside ? x : tensor_clone(x);
-    Tensor *y = scope_failed(scope) ? NULL : set(&(Text){ op, text }, to, value, way, args);
+    const bool failed = scope_failed(scope) || check_null(x, op, 1) ||
+                        (!number && check_null(value, op, 2)) || read_text(&t, x, args);
+    Tensor *y = failed ? NULL : write_read(&t, x, value, number, way, aside);
     tensor_compose_end(outer);
     if (aside) return tensor_scope_return(scope, y);
     tensor_scope_close(scope);
@@ -192,7 +212,7 @@ Tensor *(tensor_index_set)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
-    Tensor *y = write("tensor_index_set", x, value, SET, true, text, args);
+    Tensor *y = write("tensor_index_set", x, value, NULL, SET, true, text, args);
     va_end(args);
     return y;
 }
@@ -201,7 +221,7 @@ Tensor *(tensor_index_set_)(Tensor *x, Tensor *value, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
-    Tensor *y = write("tensor_index_set_", x, value, SET, false, text, args);
+    Tensor *y = write("tensor_index_set_", x, value, NULL, SET, false, text, args);
     va_end(args);
     return y;
 }
@@ -210,7 +230,7 @@ Tensor *(tensor_index_accumulate_)(Tensor *x, Tensor *value, const char *text, .
 {
     va_list args;
     va_start(args, text);
-    Tensor *y = write("tensor_index_accumulate_", x, value, ACCUMULATE, false, text, args);
+    Tensor *y = write("tensor_index_accumulate_", x, value, NULL, ACCUMULATE, false, text, args);
     va_end(args);
     return y;
 }
@@ -220,11 +240,8 @@ Tensor *(tensor_index_set_scalar_)(Tensor *x, double value, const char *text, ..
     va_list args;
     if (check_null(x, "tensor_index_set_scalar_", 1) || check_fill("tensor_index_set_scalar_", x, value))
         return NULL;
-    Tensor *scalar = new_tensor(SHAPE(), x->dtype, x->place), *y = NULL;
     va_start(args, text);
-    if (scalar && !raw_fill(scalar, value))
-        y = write("tensor_index_set_scalar_", x, scalar, SET, false, text, args);
+    Tensor *y = write("tensor_index_set_scalar_", x, NULL, &value, SET, false, text, args);
     va_end(args);
-    tensor_release(scalar);
     return y;
 }

@@ -74,6 +74,9 @@ static int read_name(Reader *r, IndexItem *item)
     if (item->tensor == TENSOR_INDEX_END_)
         return fail(TENSOR_EVALUE, r->op, "\"%s\" at position %d: no tensor is given for the name \"%.*s\"",
                     r->text, item->at, (int)n, start);
+    if (item->tensor && !item->tensor->storage)
+        return fail(TENSOR_EVALUE, r->op, "\"%s\" at position %d: the tensor was released", r->text,
+                    item->at);
     if (item->tensor) return 0;
     return tensor_error_code()
                ? -1

@@ -40,13 +40,15 @@ static Tensor *as_column(Tensor *x) { return x->ndim > 1 ? x : tensor_reshape(x,
 static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x), int dim)
 {
     if (list.count < 1 || !list.item) return fail(TENSOR_EVALUE, op, "no tensors given"), NULL;
+    for (int i = 0; i < list.count; i++) /* before a view takes the place of one that was released */
+        if (check_null(list.item[i], op, i + 1)) return NULL;
     Tensor **x = tg_alloc((size_t)list.count * sizeof *x), *y = NULL;
     if (!x) return fail_memory(op), NULL;
     const char *outer = tensor_compose_begin(op);
     TensorScope scope = tensor_scope_open();
     bool given = !scope_failed(scope);
     for (int i = 0; i < list.count && given; i++)
-        given = !check_null(list.item[i], op, i + 1) && (x[i] = each(list.item[i])) != NULL;
+        given = (x[i] = each(list.item[i])) != NULL;
     if (given) y = tensor_cat(TENSOR_LIST(x, list.count), x[0]->ndim <= dim ? 0 : dim);
     tensor_compose_end(outer);
     tg_free(x, (size_t)list.count * sizeof *x);
