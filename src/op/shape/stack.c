@@ -47,8 +47,7 @@ static Tensor *join(const char *op, TensorList list, Tensor *(*each)(Tensor *x),
     const char *outer = tensor_compose_begin(op);
     TensorScope scope = tensor_scope_open();
     bool given = !scope_failed(scope);
-    for (int i = 0; i < list.count && given; i++)
-        given = (x[i] = each(list.item[i])) != NULL;
+    for (int i = 0; i < list.count && given; i++) given = (x[i] = each(list.item[i])) != NULL;
     if (given) y = tensor_cat(TENSOR_LIST(x, list.count), x[0]->ndim <= dim ? 0 : dim);
     tensor_compose_end(outer);
     tg_free(x, (size_t)list.count * sizeof *x);
