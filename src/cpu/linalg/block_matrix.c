@@ -103,31 +103,65 @@ typedef struct Whole { /* a [m, n]; zero: 1 + the first pivot that is 0 */
     double *a;
     int64_t m, n, zero;
     int *pivots;
+    double *panel; /* LEAF columns of m: a leaf, one column behind the other, so that loops are vectors */
 } Whole;
+
+/* The first of the largest |x|; 0 where x[0] is NaN. */
+static int64_t largest(const double *x, int64_t n)
+{
+    enum { LANES = 8 };
+    double most[LANES];
+    int64_t i = 0;
+    for (int l = 0; l < LANES; l++) most[l] = fabs(x[0]);
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) most[l] = fabs(x[i + l]) > most[l] ? fabs(x[i + l]) : most[l];
+    for (; i < n; i++) most[0] = fabs(x[i]) > most[0] ? fabs(x[i]) : most[0];
+    for (int l = 1; l < LANES; l++) most[0] = most[l] > most[0] ? most[l] : most[0];
+    for (i = 0; i < n; i++)
+        if (fabs(x[i]) == most[0]) return i;
+    return 0;
+}
+
+static void exchange(double *x, double *y, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++, x += step, y += step) {
+        const double was = *x;
+        *x = *y, *y = was;
+    }
+}
+
+static void factor_panel(Whole *w, int64_t begin, int64_t width, int64_t rows)
+{
+    for (int64_t k = 0; k < width; k++) {
+        double *column = w->panel + k * rows;
+        const int64_t left = rows - k - 1, best = k + largest(column + k, rows - k);
+        w->pivots[begin + k] = (int)(begin + best);
+        if (best != k) {
+            exchange(w->a + (begin + k) * w->n, w->a + (begin + best) * w->n, w->n, 1);
+            exchange(w->panel + k, w->panel + best, width, rows);
+        }
+        const double pivot = column[k];
+        if (pivot == 0) {
+            if (!w->zero) w->zero = begin + k + 1;
+            continue;
+        }
+        for (int64_t i = k + 1; i < rows; i++) column[i] /= pivot;
+        for (int64_t j = k + 1; j < width; j++) {
+            double *later = w->panel + j * rows + k;
+            subtract(later + 1, column + k + 1, *later, left);
+        }
+    }
+}
 
 static void factor_leaf(Whole *w, int64_t begin, int64_t end)
 {
-    double *a = w->a;
-    const int64_t n = w->n;
-    for (int64_t k = begin; k < end; k++) {
-        int64_t best = k;
-        for (int64_t i = k + 1; i < w->m; i++)
-            if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
-        w->pivots[k] = (int)best;
-        for (int64_t j = 0; j < n && best != k; j++) {
-            const double was = a[k * n + j];
-            a[k * n + j] = a[best * n + j], a[best * n + j] = was;
-        }
-        const double pivot = a[k * n + k];
-        if (pivot == 0) {
-            if (!w->zero) w->zero = k + 1;
-            continue;
-        }
-        for (int64_t i = k + 1; i < w->m; i++) {
-            a[i * n + k] /= pivot;
-            subtract(a + i * n + k + 1, a + k * n + k + 1, a[i * n + k], end - k - 1);
-        }
-    }
+    const int64_t width = end - begin, rows = w->m - begin;
+    double *corner = w->a + begin * (w->n + 1);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j++) w->panel[j * rows + i] = corner[i * w->n + j];
+    factor_panel(w, begin, width, rows);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j++) corner[i * w->n + j] = w->panel[j * rows + i];
 }
 
 /* Columns from begin to end, at most m, from the diagonal down. */
@@ -147,9 +181,12 @@ static int factor_columns(Whole *w, int64_t begin, int64_t end)
 
 int64_t block_lu(double *a, int64_t m, int64_t n, int *pivots)
 {
-    Whole w = { a, m, n, 0, pivots };
+    const size_t bytes = (size_t)m * LEAF * sizeof(double);
+    Whole w = { a, m, n, 0, pivots, tg_alloc(bytes) };
     const Triangle l = { .left = true, .unit = true, .ld = n };
-    if (factor_columns(&w, 0, m < n ? m : n)) return -1;
+    const int status = w.panel ? factor_columns(&w, 0, m < n ? m : n) : -1;
+    if (w.panel) tg_free(w.panel, bytes);
+    if (status) return -1;
     if (n > m && solve(&l, a, a + m, n, m, n - m)) return -1;
     return w.zero;
 }

@@ -87,7 +87,8 @@ void host_repeat(int64_t *to, const int64_t *times, int64_t step, int64_t n)
 
 void host_identity(double *to, int64_t n)
 {
-    for (int64_t i = 0; i < n * n; i++) to[i] = i % (n + 1) == 0;
+    memset(to, 0, (size_t)(n * n) * sizeof *to);
+    for (int64_t i = 0; i < n; i++) to[i * (n + 1)] = 1;
 }
 
 void host_count_diagonal(double *to, int64_t n)
