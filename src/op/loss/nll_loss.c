@@ -47,20 +47,20 @@ static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
 /* w_t for each position, 0 where it is ignored. */
 static Tensor *position_weights(OpCall *c, Tensor *safe, Tensor *ignored, int dtype)
 {
-    Tensor *zero = own(new_tensor(shape_of(safe), dtype, safe->place)), *w;
-    if (!zero || raw_fill(zero, 0)) return NULL;
-    if (op_input(c, 2)) {
-        w = tensor_gather(op_input(c, 2), 0, tensor_reshape(safe, SHAPE(safe->numel)));
-        w = w ? tensor_to(tensor_reshape(w, shape_of(safe)), (TensorDtype)dtype) : NULL;
-    } else {
-        w = tensor_ones_like(zero);
-    }
-    return tensor_where(ignored, zero, w);
+    Tensor *w = op_input(c, 2);
+    if (!w) return tensor_to(tensor_logical_not(ignored), (TensorDtype)dtype);
+    const bool list = safe->ndim == 1;
+    w = tensor_gather(w, 0, list ? safe : tensor_reshape(safe, SHAPE(safe->numel)));
+    w = list ? w : tensor_reshape(w, shape_of(safe));
+    return tensor_masked_fill(tensor_to(w, (TensorDtype)dtype), ignored, 0);
 }
 
-/* loss / weight_sum; NaN, with gradient 0, where that is 0 because all positions are ignored. */
+/* loss / weight_sum; NaN, with gradient 0, where that is 0 because all positions are ignored.  Other devices
+ * are not asked for it: they would be waited for. */
 static Tensor *divide(Tensor *loss, Tensor *weight_sum)
 {
+    if (!weight_sum) return NULL;
+    if (on_host(weight_sum->place) && tensor_item(weight_sum) != 0) return tensor_div(loss, weight_sum);
     Tensor *none = tensor_eq_scalar(weight_sum, 0);
     if (!none) return NULL;
     Tensor *mean = tensor_div(loss, tensor_where(none, tensor_ones_like(weight_sum), weight_sum));
@@ -74,12 +74,12 @@ static int compose(OpCall *c)
     const int dtype = x->dtype, dim = class_dim(x);
     if (!t || check_targets(c, t, x->shape[dim])) return -1;
     Tensor *ignored = tensor_eq_scalar(t, (double)p->ignore_index);
-    Tensor *safe = tensor_where(ignored, tensor_zeros_like(t), t);
+    Tensor *safe = tensor_masked_fill(t, ignored, 0);
     Tensor *w = safe ? position_weights(c, safe, ignored, sums_dtype(x)) : NULL;
     if (!w) return -1;
     Tensor *picked = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
     picked = picked ? tensor_to(picked, (TensorDtype)w->dtype) : NULL;
-    Tensor *loss = tensor_neg(tensor_mul(w, tensor_where(ignored, tensor_zeros_like(w), picked)));
+    Tensor *loss = tensor_neg(tensor_mul(w, tensor_masked_fill(picked, ignored, 0)));
     if (p->reduction != TENSOR_NONE) loss = tensor_sum(loss);
     if (p->reduction == TENSOR_MEAN) loss = divide(loss, tensor_sum(w));
     return op_set_result(c, 0, loss ? tensor_to(loss, (TensorDtype)dtype) : NULL);
