@@ -44,7 +44,7 @@ static int apply_text(const char *name, Tensor *const *inputs, int n, const char
     int length = 0;
     for (int i = 0; i < count && outputs; i++) outputs[i] = NULL;
     if (!name) return fail(TENSOR_ENULL, function, "the name is NULL");
-    if (!op) return fail(TENSOR_EVALUE, function, "there is no op \"%.60s\"", name);
+    if (!op) return fail(TENSOR_EVALUE, function, "there is no op \"%.60s\" in this program", name);
     if ((!inputs && n > 0) || (!outputs && count > 0))
         return fail(TENSOR_ENULL, op->name, "the array of %s is NULL", inputs ? "results" : "inputs");
     if (op->params > CALL_PARAMS)
