@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include "../module.h"
 
-/* Nothing but the current value is held, so that what no backward reads is freed on the way. */
 /* Child *i; a linear layer together with the activation behind it, which *i then is. */
 static Tensor *run_child(Module *self, int *i, Tensor *x)
 {
@@ -14,6 +13,7 @@ static Tensor *run_child(Module *self, int *i, Tensor *x)
     return both ? y : nn_forward(m, x);
 }
 
+/* Nothing but the current value is held, so that what no backward reads is freed on the way. */
 static Tensor *sequential_forward(Module *self, Tensor *x)
 {
     tensor_retain(x);
