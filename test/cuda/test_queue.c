@@ -250,11 +250,17 @@ enum { ATTEMPTS = 11, TENSORS_OF_A_RUN = 2 * (OPTIM_STATES + 1), BAD = 1 << 1 | 
 /* Skips attempts before the first step, later ones, and the last but two. */
 static bool is_bad(int attempt, bool from_the_start) { return BAD >> (attempt + !from_the_start) & 1; }
 
+static void move(const Run *r, const char *device)
+{
+    assert_int_equal(optim_zero_grad(r->opt), 0);
+    assert_int_equal(tensor_set_data(r->p, tensor_to_device(tensor_detach(r->p), device)), 0);
+    assert_int_equal(tensor_set_data(r->q, tensor_to_device(tensor_detach(r->q), device)), 0);
+}
+
 static Run run_there(const Case *c, TensorDtype dtype)
 {
     Run r = run_begin(c, dtype);
-    assert_int_equal(tensor_set_data(r.p, tensor_to_device(tensor_detach(r.p), test_device())), 0);
-    assert_int_equal(tensor_set_data(r.q, tensor_to_device(tensor_detach(r.q), test_device())), 0);
+    move(&r, test_device());
     if (dtype == TENSOR_BF16) assert_int_equal(optim_set_master_weights(r.opt, true), 0);
     return r;
 }
@@ -266,8 +272,8 @@ static void attempt_gradients(const Run *r, int attempt, bool bad)
     optim_case_set_gradients(p, q, attempt);
     Tensor *of_p = tensor_grad(p), *of_q = tensor_grad(q);
     if (bad) of_p = tensor_mul_scalar(of_p, attempt % 2 ? (double)INFINITY : (double)NAN);
-    tensor_set_grad(r->p, tensor_to_device(of_p, test_device()));
-    tensor_set_grad(r->q, of_q ? tensor_to_device(of_q, test_device()) : NULL);
+    tensor_set_grad(r->p, tensor_to_device(of_p, tensor_device(r->p)));
+    tensor_set_grad(r->q, of_q ? tensor_to_device(of_q, tensor_device(r->q)) : NULL);
 }
 
 /* Each attempt has rates of its own. */
@@ -314,7 +320,8 @@ static void assert_as_unscaled(const Case *c, Run *a, Run *b, double limit)
     nn_dict_free(got);
 }
 
-static void skip_some(const Case *c, TensorDtype dtype, bool from_the_start)
+/* mixed: with steps in between that no flag may skip. */
+static void skip_some(const Case *c, TensorDtype dtype, bool from_the_start, bool mixed)
 {
     Run a = run_there(c, dtype), b = run_there(c, dtype);
     Tensor *flag[2] = { tensor_to_device(tensor_zeros(SHAPE(), TENSOR_F32), test_device()),
@@ -326,10 +333,11 @@ static void skip_some(const Case *c, TensorDtype dtype, bool from_the_start)
         next_lr(&a), next_lr(&b);
         attempt_gradients(&a, t, bad), attempt_gradients(&b, t, false);
         if (bad) all_tensors(&a, want[t]);
+        const bool plain = mixed && !bad && t % 2;
         const struct CuemuCounts then = counts_now();
-        assert_int_equal(optim_step_unless(a.opt, flag[bad]), 0);
+        assert_int_equal(plain ? optim_step(a.opt) : optim_step_unless(a.opt, flag[bad]), 0);
         const struct CuemuCounts now = counts_now();
-        if (now.waits != then.waits || now.to_host != then.to_host)
+        if (!mixed && (now.waits != then.waits || now.to_host != then.to_host))
             fail_msg("%s {%s}: attempt %d waits", c->name, c->text[0], t);
         if (!bad) assert_int_equal(optim_step(b.opt), 0);
         if (!bad) all_tensors(&b, want[t]);
@@ -347,8 +355,52 @@ static void skipped_steps(void **state)
     static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
     const int64_t live = tensor_live_count();
     for (int k = 0; k < optim_case_count; k++)
-        for (int d = 0; d < 3; d++) skip_some(&optim_cases[k], dtypes[d], d % 2 == 0);
+        for (int d = 0; d < 4; d++) skip_some(&optim_cases[k], dtypes[d % 3], d % 2 == 0, d == 3);
     assert_int_equal(tensor_live_count(), live);
+}
+
+/* To the device after two steps, and back after four. */
+static void states_follow(void **state)
+{
+    (void)state;
+    for (int k = 0; k < optim_case_count; k++) {
+        const Case *c = &optim_cases[k];
+        Run a = run_begin(c, TENSOR_F64), b = run_begin(c, TENSOR_F64);
+        for (int t = 1; t <= 6; t++) {
+            if (t == 3 || t == 5) move(&a, t == 3 ? test_device() : "cpu");
+            attempt_gradients(&a, t, false);
+            if (optim_step(a.opt)) fail_msg("%s {%s}, step %d: %s", c->name, c->text[0], t, tensor_error());
+            run_step(&b, t);
+        }
+        assert_as_unscaled(c, &a, &b, 1e-12);
+        assert_true(tensor_allclose(a.p, b.p, .rtol = 1e-12, .atol = 1e-12));
+        assert_true(tensor_allclose(a.q, b.q, .rtol = 1e-12, .atol = 1e-12));
+        run_end(&b), run_end(&a);
+    }
+}
+
+static Tensor *sees_the_device(Tensor *gradient, void *ctx)
+{
+    (void)ctx;
+    assert_string_equal(tensor_device(gradient), test_device());
+    return NULL;
+}
+
+/* A leaf is used, moved, and perhaps used again: gradients reach it where it is now. */
+static void a_leaf_that_moved(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *x = tensor_requires_grad_(tensor_arange(0, 5, 1, TENSOR_F64), true),
+               *want = tensor_mul_scalar(tensor_detach(x), again ? 4 : 2), *y = tensor_sum(tensor_square(x));
+        assert_true(tensor_register_hook(x, sees_the_device, NULL) > 0);
+        assert_int_equal(tensor_set_data(x, tensor_to_device(tensor_detach(x), test_device())), 0);
+        if (again) y = tensor_add(y, tensor_to_device(tensor_sum(tensor_square(x)), "cpu"));
+        if (tensor_backward(y)) fail_msg("%s", tensor_error());
+        assert_true(tensor_equal(tensor_to_device(tensor_grad(x), "cpu"), want));
+        tensor_scope_close(scope);
+    }
 }
 
 /* The host asks once in 64 attempts, and goes on right. */
@@ -489,11 +541,18 @@ static void memory_of_one_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_targets_and_indices),   cmocka_unit_test(a_fault_of_long_ago),
-        cmocka_unit_test(a_run_reads_once_an_epoch), cmocka_unit_test(a_run_tells_late),
-        cmocka_unit_test(a_step_never_waits),        cmocka_unit_test(skipped_steps),
-        cmocka_unit_test(many_skipped_steps),        cmocka_unit_test(skipped_steps_of_ones_own),
-        cmocka_unit_test(copies_are_taken),          cmocka_unit_test(memory_of_one_device),
+        cmocka_unit_test(bad_targets_and_indices),
+        cmocka_unit_test(a_fault_of_long_ago),
+        cmocka_unit_test(a_run_reads_once_an_epoch),
+        cmocka_unit_test(a_run_tells_late),
+        cmocka_unit_test(a_step_never_waits),
+        cmocka_unit_test(skipped_steps),
+        cmocka_unit_test(states_follow),
+        cmocka_unit_test(a_leaf_that_moved),
+        cmocka_unit_test(many_skipped_steps),
+        cmocka_unit_test(skipped_steps_of_ones_own),
+        cmocka_unit_test(copies_are_taken),
+        cmocka_unit_test(memory_of_one_device),
         cmocka_unit_test(the_stream_of_a_device),
     };
     if (!test_device_opens()) return 1;
