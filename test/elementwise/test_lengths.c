@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 #include <tapegrad.h>
 
 enum { COUNT = 37 };
@@ -74,10 +75,48 @@ static void test_elements_do_not_depend_on_the_length(void **state)
         }
 }
 
+/* One value for a line, on either side, beside the same values written out: numbers, zeros of both signs,
+ * infinities and NaN, in lines that are short, long, and all there is. */
+static void test_one_value_a_line(void **state)
+{
+    (void)state;
+    static const char *const rows[] = { "add", "sub", "mul", "div", "pow" };
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_I64 };
+    static const double odd[] = { 0, -0.0, 1. / 3, -7.25, INFINITY, -INFINITY, NAN, 1e-7 };
+    static const int64_t shapes[][2] = { { 8, 50 }, { 8, 700 }, { 1, 700 } };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+                const TensorOp *op = tensor_op_find(rows[r]);
+                const bool real = tensor_dtype_is_float(dtypes[d]);
+                const int64_t lines = shapes[s][0], length = shapes[s][1];
+                if (!real && strcmp(rows[r], "div") == 0) continue;
+                TensorScope scope = tensor_scope_open();
+                Tensor *one = tensor_to(tensor_from_data(real ? odd : (double[]){ 0, 1, 2, 3, 4, 5, 6, 7 },
+                                                         SHAPE(lines, 1), TENSOR_F64),
+                                        dtypes[d]),
+                       *all = tensor_contiguous(tensor_expand(one, SHAPE(lines, length))),
+                       *x = tensor_to(tensor_uniform_(tensor_empty(SHAPE(lines, length), TENSOR_F64), 1, 9),
+                                      dtypes[d]);
+                for (int swap = 0; swap < 2; swap++) {
+                    Tensor *y = tensor_apply(op, swap ? (Tensor *[]){ x, one } : (Tensor *[]){ one, x }, 2,
+                                             NULL),
+                           *z = tensor_apply(op, swap ? (Tensor *[]){ x, all } : (Tensor *[]){ all, x }, 2,
+                                             NULL);
+                    assert_non_null(y);
+                    assert_non_null(z);
+                    assert_memory_equal(tensor_data(y), tensor_data(z),
+                                        (size_t)(lines * length) * tensor_dtype_size(dtypes[d]));
+                }
+                tensor_scope_close(scope);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements_do_not_depend_on_the_length),
+        cmocka_unit_test(test_one_value_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

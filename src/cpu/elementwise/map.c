@@ -21,6 +21,7 @@ typedef struct Loop { /* one part of one row, for one type of computation */
     size_t size, out_size;  /* bytes an element; of what the loop writes */
     int64_t unit;           /* of doubles: it takes whole multiples of so many; 0: any number */
     bool to_bool, bool_out; /* writes bytes 0/1;  stores a number as != 0 */
+    OpRowLoop of_one[2];    /* of a row of a and b: with a, or b, as its parameter; NULL: none */
 } Loop;
 
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
@@ -90,7 +91,7 @@ static void run_dense(const Loop *loop, int64_t n, void *const used[1 + ROW_OPER
 
 /* One inner line of n elements. */
 static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_OPERANDS],
-                     const int64_t stride[1 + ROW_OPERANDS], int64_t n)
+                     const int64_t stride[1 + ROW_OPERANDS], int64_t n, const double *params)
 {
     _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8];
     bool direct[1 + ROW_OPERANDS];
@@ -119,9 +120,24 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
         }
         char *out = at[0] + i * stride[0] * (int64_t)dtype_size(m->out.dtype);
         used[0] = direct[0] ? out : buffer[0];
-        run_dense(loop, count, used, m->params);
+        run_dense(loop, count, used, params);
         if (!direct[0]) scatter(out, m->out.dtype, stride[0], buffer[0], loop, count);
     }
+}
+
+/* The operand, a or b, that is one value for a whole line and may be a parameter: nothing is filled with it
+ * then (outer products 1.5 times as fast).  -1: none. */
+static int one_a_line(const Loop *loop, const MapArgs *m, const int64_t stride[1 + ROW_OPERANDS])
+{
+    if (m->in[ROW_A].dtype != loop->compute || m->in[ROW_B].dtype != loop->compute) return -1;
+    for (int k = ROW_A; k <= ROW_B; k++)
+        if (loop->of_one[k] && stride[1 + k] == 0 && stride[1 + ROW_A + ROW_B - k] != 0) return k;
+    return -1;
+}
+
+static double value_of(const void *x, int dtype)
+{
+    return dtype == TENSOR_F32 ? (double)*(const float *)x : *(const double *)x;
 }
 
 /* Lines [from, to) of the outer index space, each of the innermost extent (or a part of it when there is one
@@ -133,6 +149,9 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     int64_t stride[1 + ROW_OPERANDS], index[KERNEL_MAX_DIMS] = { 0 };
     const Strided *operand[1 + ROW_OPERANDS] = { &m->out, &m->in[0], &m->in[1], &m->in[2], &m->in[3] };
     for (int k = 0; k <= ROW_OPERANDS; k++) stride[k] = operand[k]->data ? operand[k]->stride[inner] : 0;
+    const int one = one_a_line(loop, m, stride), other = ROW_A + ROW_B - one;
+    Loop of_one = *loop;
+    if (one >= 0) of_one.loop = loop->of_one[one], stride[1 + ROW_A] = stride[1 + other];
     int64_t rest = from;
     for (int d = inner - 1; d >= 0; d--) index[d] = rest % m->shape[d], rest /= m->shape[d];
     for (int64_t line = from; line < to; line++) {
@@ -140,11 +159,15 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
         for (int k = 0; k <= ROW_OPERANDS; k++) {
             at[k] = NULL;
             if (!operand[k]->data) continue;
-            int64_t offset = begin * stride[k];
+            int64_t offset = begin * operand[k]->stride[inner];
             for (int d = 0; d < inner; d++) offset += index[d] * operand[k]->stride[d];
             at[k] = (char *)operand[k]->data + offset * (int64_t)dtype_size(operand[k]->dtype);
         }
-        run_line(loop, m, at, stride, length);
+        if (one >= 0) {
+            const double value = value_of(at[1 + one], loop->compute);
+            at[1 + ROW_A] = at[1 + other], at[1 + ROW_B] = NULL;
+            run_line(&of_one, m, at, stride, length, &value);
+        } else run_line(loop, m, at, stride, length, m->params);
         for (int d = inner - 1; d >= 0 && ++index[d] == m->shape[d]; d--) index[d] = 0;
     }
 }
@@ -316,6 +339,18 @@ static OpRowLoop fast_loop(const MapKernels *kernels, const MapArgs *m, int comp
     return type <= MAP_F64 ? kernels->gradient[m->row][m->part - 1][type] : NULL;
 }
 
+/* The row that has operand k of this one as its parameter. */
+static int row_of_one(int row, int k)
+{
+    switch (row) {
+    case ROW_add: return ROW_add_scalar;
+    case ROW_mul: return ROW_mul_scalar;
+    case ROW_sub: return k == ROW_A ? ROW_rsub_scalar : ROW_sub_scalar;
+    case ROW_div: return k == ROW_A ? -1 : ROW_div_scalar;
+    default: return -1;
+    }
+}
+
 int cpu_map(MapArgs *m)
 {
     if (m->row >= ROW_FAST) return map_rare(m);
@@ -328,6 +363,10 @@ int cpu_map(MapArgs *m)
     loop.to_bool = kernels->to_bool[m->row];
     loop.out_size = loop.to_bool ? 1 : loop.size;
     loop.bool_out = m->out.dtype == TENSOR_BOOL && !loop.to_bool;
+    for (int k = ROW_A; k <= ROW_B && real && m->part == ROW_FORWARD; k++) {
+        const int row = row_of_one(m->row, k);
+        if (row >= 0) loop.of_one[k] = kernels->forward[row][loop.compute];
+    }
     return run(&loop, m);
 }
 
