@@ -21,11 +21,14 @@ TAPEGRAD_API bool tensor_set_detect_anomaly(bool on);
 /* tensor_first_nan - the row-major position of the first NaN, or -1. */
 TAPEGRAD_API int64_t tensor_first_nan(const Tensor *x);
 
-/* tensor_debug_fail_allocation - the n-th request for memory, of the host's or for a tensor's data on a
- *     device, from now on fails (and all_after: it and all later ones); 0 switches it off.  For tests that
- *     every failure is survived.
+/* tensor_debug_fail_allocation - the n-th request for memory from now on, of the host's or of a device's, for
+ *     a tensor's data or a kernel's needs, fails (and all_after: it and all later ones); 0 switches it off.
+ *     For tests that every failure is survived.
+ * tensor_debug_fail_device_allocation - the same, but the requests of one device alone count and fail; "cpu":
+ *     those of the host's.  -1: EDEVICE, ENULL.
  * tensor_debug_allocation_failed - has that request come? */
 TAPEGRAD_API void tensor_debug_fail_allocation(int64_t n, bool all_after);
+TAPEGRAD_API int tensor_debug_fail_device_allocation(const char *device, int64_t n, bool all_after);
 TAPEGRAD_API bool tensor_debug_allocation_failed(void);
 
 /* tensor_tape_note - what this thread records from here on belongs to `text`: an error in its backward ends

@@ -37,9 +37,11 @@ TAPEGRAD_API int64_t tensor_host_fallbacks(void);
 /* Memory of tensors' data on the CPU.  Freed blocks are kept for the next tensor of their size class, so that
  * a training step in the steady state asks the system for no memory. */
 typedef struct TensorMemory {
-    int64_t in_use;       /* bytes in blocks that are held now */
-    int64_t peak;         /* the most that in_use has been since the last reset */
-    int64_t cached;       /* bytes kept for reuse */
+    int64_t in_use;   /* bytes in blocks that are held now */
+    int64_t peak;     /* the most that in_use has been since the last reset */
+    int64_t cached;   /* bytes kept for reuse */
+    int64_t reserved; /* bytes taken from the system: in use, cached, and what kernels keep for themselves */
+    int64_t free, total;  /* bytes of the machine or the GPU, whoever uses them */
     int64_t system_calls; /* times memory was asked from the system, ever */
     int64_t limit;        /* the most that in_use + cached may reach; 0: none */
 } TensorMemory;
@@ -51,10 +53,14 @@ TAPEGRAD_API void tensor_memory_reset_peak(void);
 TAPEGRAD_API void tensor_memory_set_limit(int64_t bytes); /* allocations beyond it fail with ENOMEM */
 TAPEGRAD_API void tensor_memory_release(void);            /* gives cached blocks back to the system */
 
-/* tensor_device_memory - the same of one device.  Of another than the CPU: the bytes of tensors' data there,
- *     and requests for them.  EDEVICE, and zeros: there is none.
- * tensor_device_memory_reset_peak - peak becomes in_use.
+/* tensor_device_memory - the same of one device.  Of another than the CPU, in_use, peak and system_calls are
+ *     the bytes of tensors' data there, and requests for them.  PyTorch's memory_allocated is in_use,
+ *     max_memory_allocated peak, memory_reserved reserved, mem_get_info free and total.  EDEVICE, and zeros:
+ *     there is none.
+ * tensor_device_memory_reset_peak - peak becomes in_use (reset_peak_memory_stats).
  * tensor_device_memory_set_limit - tensors that would take more of it fail with ENOMEM; 0: no limit.
+ *     PyTorch's set_per_process_memory_fraction is a limit of fraction * total.
+ * tensor_device_memory_release - gives cached blocks back to the system (empty_cache).
  * tensor_memory_report - a table of what holds memory: each device, then the tensors that were made since
  *     tensor_track_leaks(true), by dtype, shape and place in the program, then what backward of this thread
  *     keeps besides, by op; the largest first, memory that is shared counted once.  Returns the bytes of its
@@ -62,6 +68,7 @@ TAPEGRAD_API void tensor_memory_release(void);            /* gives cached blocks
 TAPEGRAD_API TensorMemory tensor_device_memory(const char *device);
 TAPEGRAD_API int tensor_device_memory_reset_peak(const char *device);
 TAPEGRAD_API int tensor_device_memory_set_limit(const char *device, int64_t bytes);
+TAPEGRAD_API int tensor_device_memory_release(const char *device);
 TAPEGRAD_API int64_t tensor_memory_report(FILE *file);
 
 /* Threads for one operation; the default is OMP_NUM_THREADS, else the cores of the machine.  The results do

@@ -29,6 +29,11 @@ static bool same_again(const Sample *s, const Way *way, Tensor *const *x, const 
     return same;
 }
 
+static int64_t bytes_in_use(void)
+{
+    return tensor_memory().in_use + (sample_device ? tensor_device_memory(sample_device).in_use : 0);
+}
+
 /* Does the n-th request come?  The inputs are made before it. */
 static bool try_once(const Sample *s, const Way *way, int64_t n)
 {
@@ -40,7 +45,7 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
         copy[i] = x[i] ? tensor_clone(x[i]) : NULL;
         if (x[i]) x[i] = strided_copy(x[i], way->layout);
     }
-    const int64_t live = tensor_live_count(), tape = tensor_tape_length(), bytes = tensor_memory().in_use;
+    const int64_t live = tensor_live_count(), tape = tensor_tape_length(), bytes = bytes_in_use();
     TensorScope inner = tensor_scope_open();
     const int scopes = scope_depth();
     untold(s->op);
@@ -66,9 +71,8 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     if (tensor_tape_length() != tape)
         complain(s, "request %lld fails: %lld entries left", (long long)n,
                  (long long)(tensor_tape_length() - tape));
-    if (n < NEVER && tensor_memory().in_use != bytes)
-        complain(s, "request %lld fails: %lld bytes left", (long long)n,
-                 (long long)(tensor_memory().in_use - bytes));
+    if (n < NEVER && bytes_in_use() != bytes)
+        complain(s, "request %lld fails: %lld bytes left", (long long)n, (long long)(bytes_in_use() - bytes));
     for (int i = 0; i < s->n; i++)
         if (!same_bits(x[i], copy[i]))
             complain(s, "request %lld fails: input %d changed", (long long)n, i + 1);

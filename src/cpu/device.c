@@ -2,12 +2,6 @@
 #include <ops_digest.h>
 #include "cpu.h"
 
-static DeviceContext *open_cpu(int index)
-{
-    (void)index; /* place.c: there is one, and it is always open */
-    return NULL;
-}
-
 static const char *error(DeviceContext *none)
 {
     (void)none;
@@ -65,7 +59,6 @@ const Device cpu_device = { .abi = DEVICE_ABI,
                             .size = sizeof(Device),
                             .name = "cpu",
                             .ops_digest = TAPEGRAD_OPS_DIGEST,
-                            .open = open_cpu,
                             .error = error,
                             .describe = describe,
                             .alloc = alloc,

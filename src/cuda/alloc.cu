@@ -34,7 +34,7 @@ static bool caching()
     return !off || *off != '1';
 }
 
-static void release_cached()
+void gpu_release_cached()
 {
     for (int i = 0; i < GPU_CLASSES; i++)
         while (Block *b = gpu_cache()->free[i]) {
@@ -42,6 +42,7 @@ static void release_cached()
             cudaFree(b->data);
             free(b);
         }
+    gpu_cache()->reserved -= gpu_cache()->bytes;
     gpu_cache()->bytes = 0;
 }
 
@@ -49,6 +50,7 @@ void *gpu_alloc(size_t bytes)
 {
     size_t rounded;
     const int k = size_class(bytes, &rounded);
+    if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
     if (Block *b = gpu_cache()->free[k]) {
         void *data = b->data;
         gpu_cache()->free[k] = b->next, gpu_cache()->bytes -= (int64_t)rounded;
@@ -59,11 +61,14 @@ void *gpu_alloc(size_t bytes)
     if (!caching()) rounded = bytes;
     cudaError_t status = cudaMalloc(&data, rounded);
     if (status == cudaErrorMemoryAllocation) {
-        release_cached();
+        gpu_release_cached();
         cudaGetLastError();
         status = cudaMalloc(&data, rounded);
     }
-    return gpu_check(status, "cudaMalloc") ? nullptr : data;
+    if (status == cudaErrorMemoryAllocation) return cudaGetLastError(), gpu_no_memory(bytes), nullptr;
+    if (gpu_check(status, "cudaMalloc")) return nullptr;
+    gpu_cache()->reserved += (int64_t)rounded;
+    return data;
 }
 
 void gpu_free(void *data, size_t bytes)
@@ -73,6 +78,7 @@ void gpu_free(void *data, size_t bytes)
     Block *b = caching() ? (Block *)malloc(sizeof *b) : nullptr;
     if (!b) {
         cudaFree(data);
+        gpu_cache()->reserved -= (int64_t)(caching() ? rounded : bytes);
         return;
     }
     b->data = data, b->next = gpu_cache()->free[k];

@@ -29,6 +29,7 @@
 int gpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int gpu_check(cudaError_t status, const char *what); /* 0, or -1 and what CUDA says */
 int gpu_launched(const char *kernel);                /* after each launch */
+int gpu_no_memory(size_t bytes);
 int gpu_synchronize();
 cudaStream_t gpu_stream();
 int64_t *gpu_mailbox();               /* a few words of device memory for answers to the host */
@@ -37,23 +38,24 @@ int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is
 enum { GPU_CLASSES = 256 };
 struct GpuCache { /* blocks that were freed, by size class */
     struct Block *free[GPU_CLASSES];
-    int64_t bytes; /* of all */
+    int64_t bytes;    /* of all */
+    int64_t reserved; /* of these and of those in use */
 };
 GpuCache *gpu_cache();
-void **gpu_blas(); /* of gemm.cu */
+bool gpu_must_fail(); /* the request for memory that comes, for a test */
+void **gpu_blas();    /* of gemm.cu */
 
-/* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for. */
+/* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for.  nullptr, and the sentence
+ * recorded: there is no memory, and the call ends with KERNEL_NO_MEMORY if it fails. */
 void *gpu_alloc(size_t bytes);
 void gpu_free(void *data, size_t bytes);
+void gpu_release_cached();
 
-/* Device memory for the duration of a call.  data is NULL, and the sentence recorded, when there was none. */
+/* Device memory for the duration of a call.  data is nullptr when there was none. */
 struct Scratch {
     void *data;
     size_t bytes;
-    explicit Scratch(size_t n) : data(gpu_alloc(n ? n : 1)), bytes(n ? n : 1)
-    {
-        if (!data) gpu_fail("out of GPU memory: %zu bytes of scratch", bytes);
-    }
+    explicit Scratch(size_t n) : data(gpu_alloc(n ? n : 1)), bytes(n ? n : 1) {}
     ~Scratch()
     {
         if (data) gpu_free(data, bytes);

@@ -25,6 +25,7 @@ struct DeviceContext { /* a GPU that was opened */
     std::mutex copies; /* of staging; taken first */
     Staging staging;
     int index;
+    bool (*must_fail)(const DeviceContext *);
     cudaStream_t stream;
     int64_t *mailbox;    /* a few words of the device's */
     int64_t *found;      /* pinned: its fault words, fetched by a wait */
@@ -39,6 +40,7 @@ struct DeviceContext { /* a GPU that was opened */
 
 static thread_local DeviceContext *here; /* whose turn it is in this thread */
 static thread_local char sentence[512];
+static thread_local bool no_memory; /* this call found none */
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -49,6 +51,12 @@ int gpu_fail(const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     return -1;
+}
+
+int gpu_no_memory(size_t bytes)
+{
+    no_memory = true;
+    return gpu_fail("no memory for %zu bytes", bytes);
 }
 
 int gpu_check(cudaError_t status, const char *what)
@@ -91,6 +99,7 @@ struct Turn {
 cudaStream_t gpu_stream() { return here->stream; }
 int64_t *gpu_mailbox() { return here->mailbox; }
 GpuCache *gpu_cache() { return &here->cache; }
+bool gpu_must_fail() { return here->must_fail(here); }
 void **gpu_blas() { return &here->blas; }
 void **gpu_list_tables() { return &here->tables; }
 int64_t *gpu_fault_words() { return here->mailbox + FAULT_AT; }
@@ -204,12 +213,12 @@ static int make_ready(DeviceContext *c)
     return -1;
 }
 
-static DeviceContext *open(int index)
+static DeviceContext *open(int index, bool (*must_fail)(const DeviceContext *))
 {
     if (number_there(index)) return nullptr;
     DeviceContext *c = new (std::nothrow) DeviceContext{};
     if (!c) return gpu_fail("out of memory"), nullptr;
-    c->index = index;
+    c->index = index, c->must_fail = must_fail;
     if (make_ready(c)) {
         delete c;
         return nullptr;
@@ -239,7 +248,9 @@ static const char *describe(DeviceContext *c)
 static void *alloc(DeviceContext *c, size_t bytes)
 {
     Turn turn(c);
-    return turn.ready ? gpu_alloc(bytes) : nullptr;
+    void *data = turn.ready ? gpu_alloc(bytes) : nullptr;
+    no_memory = false;
+    return data;
 }
 
 static void release(DeviceContext *c, void *data, size_t bytes)
@@ -283,10 +294,19 @@ static bool fault(DeviceContext *c, DeviceFault *of)
 
 static void *stream(DeviceContext *c) { return c->stream; }
 
-static int64_t cached(DeviceContext *c)
+static void memory(DeviceContext *c, DeviceMemory *m)
 {
     Turn turn(c);
-    return c->cache.bytes;
+    size_t unused = 0, total = 0;
+    m->cached = c->cache.bytes, m->reserved = c->cache.reserved;
+    if (cudaMemGetInfo(&unused, &total)) cudaGetLastError();
+    m->free = (int64_t)unused, m->total = (int64_t)total;
+}
+
+static void release_cached(DeviceContext *c)
+{
+    Turn turn(c);
+    gpu_release_cached();
 }
 
 static bool lost(DeviceContext *c)
@@ -295,11 +315,18 @@ static bool lost(DeviceContext *c)
     return c->lost;
 }
 
-#define TAKE_TURN(slot, Args)                            \
-    static int turn_##slot(DeviceContext *c, Args *args) \
-    {                                                    \
-        Turn turn(c);                                    \
-        return turn.ready ? gpu_##slot(args) : -1;       \
+static int finish(int status)
+{
+    const bool none = no_memory;
+    no_memory = false;
+    return status == KERNEL_FAILED && none ? KERNEL_NO_MEMORY : status;
+}
+
+#define TAKE_TURN(slot, Args)                              \
+    static int turn_##slot(DeviceContext *c, Args *args)   \
+    {                                                      \
+        Turn turn(c);                                      \
+        return finish(turn.ready ? gpu_##slot(args) : -1); \
     }
 
 /* What has kernels, and for which dtypes; the rest is done by the host. */
@@ -355,7 +382,7 @@ static Device table()
     d.open = open, d.error = error, d.describe = describe;
     d.alloc = alloc, d.free = release;
     d.to_device = to_device, d.to_host = to_host, d.synchronize = synchronize, d.fault = fault, d.lost = lost,
-    d.cached = cached, d.stream = stream;
+    d.memory = memory, d.release = release_cached, d.stream = stream;
 #define SET(slot_, Args, dtypes) d.slot_ = turn_##slot_, d.takes[SLOT_##slot_] = dtypes;
     KERNELS_HERE(SET)
 #undef SET

@@ -83,7 +83,7 @@ int make_room(Kept *k, size_t size)
     if (!words) return gpu_fail("out of memory");
     k->words = (int64_t *)words;
     k->there = gpu_alloc(size);
-    if (!k->there) return gpu_fail("out of GPU memory: %zu bytes for a table of arrays", size);
+    if (!k->there) return -1;
     k->room = size;
     return 0;
 }

@@ -114,7 +114,7 @@ static const Place *open_place(const char *name, int index, char *why, size_t si
         snprintf(why, size, "%d devices are open, no more are possible", MAX_PLACES);
         return NULL;
     }
-    DeviceContext *context = device->open(index);
+    DeviceContext *context = device->open(index, tg_alloc_must_fail);
     if (!context) {
         snprintf(why, size, "%s", device->error(NULL));
         return NULL;
@@ -217,11 +217,21 @@ static int fail_lost(const char *op, const Place *place)
                 place->name, first, place->device->error(place->context));
 }
 
+/* For the kernel's own needs. */
+static int fail_room_of(const char *op, const Place *place)
+{
+    const TensorMemory m = tensor_device_memory(place->name);
+    return fail(TENSOR_ENOMEM, op, "%s: %s, where %lld are in use and %lld cached, of %lld", place->name,
+                place->device->error(place->context), (long long)m.in_use, (long long)m.cached,
+                (long long)m.total);
+}
+
 int kernel_failed(int status, const char *op, const Place *place, const char *slot)
 {
     DeviceFault f;
     if (status == KERNEL_FAILED && place->device->fault && place->device->fault(place->context, &f))
         return fail_fault(&f, place);
+    if (status == KERNEL_NO_MEMORY) return fail_room_of(op, place);
     if (status != KERNEL_DECLINED && place->device->lost && place->device->lost(place->context))
         return fail_lost(op, place);
     if (status != KERNEL_DECLINED)

@@ -8,9 +8,10 @@
  * of everything else, so that one process may use several.
  *
  * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.
- * Strides are in elements.  A kernel returns KERNEL_DONE; KERNEL_FAILED, with a sentence in device->error();
- * or KERNEL_DECLINED, before it has done anything, for a call that it does not take (a dtype, a shape, a
- * layout).  What a device lacks (NULL) or declines is computed on the host, from copies (autograd/host.c).
+ * Strides are in elements.  A kernel returns KERNEL_DONE; KERNEL_FAILED, or KERNEL_NO_MEMORY where it found
+ * none for its own needs, with a sentence in device->error(); or KERNEL_DECLINED, before it has done
+ * anything, for a call that it does not take (a dtype, a shape, a layout).  What a device lacks (NULL) or declines is
+ * computed on the host, from copies (autograd/host.c).
  *
  * Work is queued: a call may return before it is done, and what was queued first is done first.  Whoever
  * reads results waits for it, by to_host or synchronize. */
@@ -22,7 +23,7 @@
 #include <stdint.h>
 
 enum { DEVICE_ABI = 5, KERNEL_MAX_DIMS = 16 };
-enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_DECLINED = 1 };
+enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_NO_MEMORY = -2, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
 enum { ROW_A, ROW_B, ROW_Y, ROW_G, ROW_OPERANDS }; /* operand slots of a row's formulas: x is a */
@@ -503,13 +504,20 @@ typedef struct DeviceFault { /* an index outside [0, n) */
     int64_t value, position, n;
 } DeviceFault;
 
+typedef struct DeviceMemory { /* bytes */
+    int64_t cached;           /* in blocks that were freed and are kept for reuse */
+    int64_t reserved;    /* in all blocks that the device gave, for tensors and for the kernels' own needs */
+    int64_t free, total; /* of the device, whoever uses it */
+} DeviceMemory;
+
 /* OPTIONAL members may be NULL. */
 typedef struct Device {
     uint32_t abi, size;     /* DEVICE_ABI and sizeof(Device) of what the plugin was compiled against */
     const char *name;       /* "cpu", "cuda", "emu" */
     const char *ops_digest; /* of ops.def and this header: a stale plugin is refused */
-    /* open - device number index, once a process; NULL and error(NULL) when it cannot be used */
-    DeviceContext *(*open)(int index);
+    /* open - device number index, once a process; NULL and error(NULL) when it cannot be used.  must_fail is
+     * asked before every request for memory, of alloc and of kernels: true makes it find none. */
+    DeviceContext *(*open)(int index, bool (*must_fail)(const DeviceContext *context));
     const char *(*error)(DeviceContext *context);    /* the last failure of this thread, in a sentence */
     const char *(*describe)(DeviceContext *context); /* one line for tapegrad info */
     /* alloc - 64-byte aligned (256 on a GPU), never 0 bytes; NULL: no memory, and error() says how much of it
@@ -525,7 +533,8 @@ typedef struct Device {
     bool (*fault)(DeviceContext *context, DeviceFault *of); /* OPTIONAL: why the last wait failed, once */
     bool (*lost)(DeviceContext *context);    /* OPTIONAL: has it failed so that nothing will work any more? */
     void *(*stream)(DeviceContext *context); /* OPTIONAL: what its work is queued in, a cudaStream_t */
-    int64_t (*cached)(DeviceContext *context); /* OPTIONAL: bytes that were freed and are kept for reuse */
+    void (*memory)(DeviceContext *context, DeviceMemory *m); /* OPTIONAL */
+    void (*release)(DeviceContext *context); /* OPTIONAL: gives cached blocks back to the system */
     uint16_t takes[KERNEL_SLOTS]; /* a bit for each dtype (1 << TENSOR_F16) that a kernel reads and writes */
 /* The kernels: map, copy, fill and reduce are REQUIRED of a plugin, the others OPTIONAL. */
 #define K(slot, Args) int (*slot)(DeviceContext * context, Args * args);

@@ -21,10 +21,15 @@
  * tg_grow - NULL: block is untouched.
  * tg_free - bytes as asked for. */
 void *tg_alloc(size_t bytes);
-bool tg_alloc_must_fail(void); /* tensor_debug_fail_allocation: asked for memory that it does not give */
 void *tg_calloc(size_t bytes);
 void *tg_grow(void *block, size_t old_bytes, size_t new_bytes);
 void tg_free(void *block, size_t bytes);
+/* tg_alloc_must_fail - is this request, of a device (NULL: of the host), the one that a test makes fail?
+ * tg_fail_allocation - the n-th request of a device, of the host (NULL) or of all_devices. */
+struct DeviceContext;
+bool tg_alloc_must_fail(const struct DeviceContext *of);
+void tg_fail_allocation(const void *of, int64_t n, bool all_after);
+extern const char all_devices[1];
 
 /* tensor/error.c: each records an error and returns -1. */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;

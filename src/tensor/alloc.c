@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <sys/mman.h>
 #include <tapegrad/debug.h>
 #include "core.h"
@@ -64,6 +65,8 @@ static atomic_int caching = -1; /* -1: environment not read yet */
 
 static _Atomic int64_t fail_in;         /* the request that fails: 1 is the next one; 0: none */
 static atomic_bool fail_after, fail_on; /* fail_after: and all later ones; fail_on: from now */
+static _Atomic(const void *) fail_of;   /* whose requests count */
+const char all_devices[1];
 
 static int class_of(size_t bytes)
 {
@@ -171,8 +174,10 @@ static bool is_caching(void)
     return on;
 }
 
-bool tg_alloc_must_fail(void)
+bool tg_alloc_must_fail(const struct DeviceContext *of)
 {
+    const void *which = atomic_load(&fail_of);
+    if (which != all_devices && which != of) return false;
     if (atomic_load(&fail_on)) return true;
     int64_t left = atomic_load(&fail_in);
     while (left > 0)
@@ -211,7 +216,7 @@ void *tg_alloc(size_t wanted)
 {
     if (unlikely(atomic_load_explicit(&fail_in, memory_order_relaxed) |
                  atomic_load_explicit(&fail_on, memory_order_relaxed) | profile_on())) {
-        if (tg_alloc_must_fail()) return NULL;
+        if (tg_alloc_must_fail(NULL)) return NULL;
         if (profile_on()) profile_count_allocation(wanted);
     }
     if (unlikely(wanted > MOST_BYTES)) return NULL;
@@ -313,6 +318,12 @@ int64_t tensor_live_count(void)
     return sum;
 }
 
+static int64_t pages(int which)
+{
+    const int64_t n = sysconf(which), size = sysconf(_SC_PAGESIZE);
+    return n > 0 && size > 0 ? n * size : 0;
+}
+
 TensorMemory tensor_memory(void)
 {
     pthread_mutex_lock(&lock);
@@ -321,6 +332,9 @@ TensorMemory tensor_memory(void)
     TensorMemory m = { .in_use = now,
                        .peak = peak,
                        .cached = system_bytes - now,
+                       .reserved = system_bytes,
+                       .free = pages(_SC_AVPHYS_PAGES),
+                       .total = pages(_SC_PHYS_PAGES),
                        .system_calls = system_calls,
                        .limit = limit };
     pthread_mutex_unlock(&lock);
@@ -348,11 +362,16 @@ void tensor_memory_release(void)
     pthread_mutex_unlock(&lock);
 }
 
-void tensor_debug_fail_allocation(int64_t n, bool all_after)
+void tg_fail_allocation(const void *of, int64_t n, bool all_after)
 {
     atomic_store(&fail_on, false);
+    atomic_store(&fail_of, of);
     atomic_store(&fail_after, all_after);
     atomic_store(&fail_in, n > 0 ? n : 0);
 }
 
+void tensor_debug_fail_allocation(int64_t n, bool all_after)
+{
+    tg_fail_allocation(all_devices, n, all_after);
+}
 bool tensor_debug_allocation_failed(void) { return atomic_load(&fail_in) == 0; }

@@ -33,7 +33,7 @@ static Arrays arrays_of(Tensor *const *x, int n, int each, const char *function)
 /* What a kernel said, as these functions return it. */
 static int answer(int status, const char *function, const Place *place, const char *slot)
 {
-    if (status == KERNEL_FAILED) return kernel_failed(status, function, place, slot);
+    if (status < 0) return kernel_failed(status, function, place, slot);
     return status == KERNEL_DONE;
 }
 

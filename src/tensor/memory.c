@@ -1,4 +1,5 @@
 /* memory.c - bytes of tensors' data on devices other than the host, whose own memory alloc.c counts. */
+#include <tapegrad/debug.h>
 #include "memory.h"
 
 enum { MOST_PLACES = 32 };
@@ -23,7 +24,7 @@ bool device_has_room(const Place *place, int64_t bytes)
 {
     const struct Use *u = use_of(place);
     const int64_t limit = u ? atomic_load(&u->limit) : 0;
-    return !tg_alloc_must_fail() && (limit == 0 || atomic_load(&u->in_use) + bytes <= limit);
+    return limit == 0 || atomic_load(&u->in_use) + bytes <= limit;
 }
 
 void count_device_bytes(const Place *place, int64_t bytes)
@@ -44,12 +45,34 @@ TensorMemory tensor_device_memory(const char *device)
     if (!place) return (TensorMemory){ 0 };
     if (on_host(place)) return tensor_memory();
     const struct Use *u = use_of(place);
+    DeviceMemory m = { 0 };
     if (!u) return (TensorMemory){ 0 };
+    if (place->device->memory) place->device->memory(place->context, &m);
     return (TensorMemory){ .in_use = atomic_load(&u->in_use),
                            .peak = atomic_load(&u->peak),
-                           .cached = place->device->cached ? place->device->cached(place->context) : 0,
+                           .cached = m.cached,
+                           .reserved = m.reserved,
+                           .free = m.free,
+                           .total = m.total,
                            .system_calls = atomic_load(&u->requests),
                            .limit = atomic_load(&u->limit) };
+}
+
+int tensor_device_memory_release(const char *device)
+{
+    const Place *place = find_place(device, "tensor_device_memory_release");
+    if (!place) return -1;
+    if (on_host(place)) tensor_memory_release();
+    else if (place->device->release) place->device->release(place->context);
+    return 0;
+}
+
+int tensor_debug_fail_device_allocation(const char *device, int64_t n, bool all_after)
+{
+    const Place *place = find_place(device, "tensor_debug_fail_device_allocation");
+    if (!place) return -1;
+    tg_fail_allocation(place->context, n, all_after);
+    return 0;
 }
 
 int tensor_device_memory_set_limit(const char *device, int64_t bytes)

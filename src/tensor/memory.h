@@ -6,7 +6,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* device_has_room - does a request stay within the device's limit, and is it not one that is to fail?
+/* device_has_room - does a request stay within the device's limit?
  * count_device_bytes - of the data of a storage on a device other than the host: made (> 0) or gone. */
 bool device_has_room(const Place *place, int64_t bytes);
 void count_device_bytes(const Place *place, int64_t bytes);

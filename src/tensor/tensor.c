@@ -202,9 +202,9 @@ static COLD void fail_room(const char *name, TensorShape shape, int dtype, const
     for (int i = 0; i < shape.ndim; i++) bytes *= shape.dim[i];
     if (m.limit) snprintf(limit, sizeof limit, ", the limit is %lld", (long long)m.limit);
     fail(TENSOR_ENOMEM, name,
-         "no memory for %s %s on %s: %lld bytes, where %lld are in use and %lld cached%s",
+         "no memory for %s %s on %s: %lld bytes, where %lld are in use and %lld cached, of %lld%s",
          tensor_dtype_name((TensorDtype)dtype), shape_text(shape), place->name, (long long)bytes,
-         (long long)m.in_use, (long long)m.cached, limit);
+         (long long)m.in_use, (long long)m.cached, (long long)m.total, limit);
 }
 
 Tensor *new_tensor_as(const char *name, TensorShape shape, int dtype, const Place *place)

@@ -9,15 +9,19 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What a program has asked of the runtime so far, for tests that count. */
+/* What a program has asked of the runtime so far, for tests that count; and what has been done of it: kernels
+ * that ran, copies that arrived on the device. */
 typedef struct CuemuCounts {
     int64_t launches, waits, to_device, to_host, allocations;
+    int64_t ran, arrived;
 } CuemuCounts;
 CuemuCounts cuemu_counts(void);
 /* The n-th allocation from now on and all after it find no memory; 0: none. */
 void cuemu_fail_allocation(int64_t n);
 /* The n-th launch from now on fails as it runs: the device is lost. */
 void cuemu_fail_launch(int64_t n);
+/* While on, no kernel begins: who waits for one stands. */
+void cuemu_hold(int on);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

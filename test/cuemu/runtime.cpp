@@ -1,9 +1,12 @@
 /* runtime.cpp - the runtime API of cuemu.h: device memory, streams that run when something waits for them,
  * errors. */
 #include "cuemu.h"
+#include <chrono>
+#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <sys/mman.h>
 #include <vector>
 
@@ -25,8 +28,10 @@ static std::vector<Alloc> mem; /* sorted by address */
 static cudaError_t sticky, last;
 static CuemuCounts counts;
 static int64_t failing_allocation, failing_launch;
-static std::recursive_mutex big; /* host threads come one at a time */
-#define HOLD std::lock_guard<std::recursive_mutex> hold(big)
+static std::mutex big; /* host threads come one at a time, but work of streams runs without it */
+#define HOLD std::lock_guard<std::mutex> hold(big)
+static std::condition_variable_any moved; /* work was done */
+static bool held;                         /* kernels wait before they run */
 static cudaError_t err(cudaError_t e)
 {
     if (e) last = e;
@@ -126,18 +131,24 @@ static void forget_block(const Alloc &gone)
 /* ---- streams --------------------------------------------------------------------------------- */
 } // namespace cuemu
 using namespace cuemu;
-struct cuemuEvent {
+struct Mark { /* what an event is; work that names it may outlive the event */
     cuemuStream *stream = nullptr;
     unsigned recorded = 0, done = 0;
+    double time = 0; /* in ms */
 };
-struct Op { /* work, or an event that is waited for */
-    std::function<void()> work;
-    cuemuEvent *wait = nullptr;
+struct cuemuEvent {
+    std::shared_ptr<Mark> mark = std::make_shared<Mark>();
+};
+struct Op { /* work, an event that is waited for, or one that is done */
+    std::function<void()> work = nullptr;
+    int64_t *tally = nullptr; /* counts the work once done */
+    std::shared_ptr<Mark> wait = nullptr, done = nullptr;
     unsigned version = 0;
 };
 struct cuemuStream {
     std::deque<Op> q;
     unsigned flags = 0;
+    std::thread::id runner; /* who runs its work now */
 };
 namespace cuemu {
 static std::vector<cuemuStream *> streams;
@@ -154,32 +165,66 @@ static bool init()
 static bool initialised = init();
 static cuemuStream *S(cudaStream_t s) { return s ? s : &null_stream; }
 
-static void drain(cuemuStream *s, const cuemuEvent *until = nullptr, unsigned version = 0)
+static double now()
 {
-    if (s->q.empty()) return;
+    using namespace std::chrono;
+    return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
+}
+
+/* Runs what a stream holds, or up to a mark.  Who comes while another thread does so waits for that. */
+static void drain(cuemuStream *s, const Mark *until = nullptr, unsigned version = 0)
+{
+    const auto me = std::this_thread::get_id(), nobody = std::thread::id();
+    auto there = [&] { return until && until->done >= version; };
+    while (s->runner != nobody && s->runner != me && !there()) moved.wait(big);
+    if (s->q.empty() || there()) return;
+    const auto before = s->runner;
+    s->runner = me;
     expose(true);
-    while (!s->q.empty() && !(until && until->done >= version)) {
+    while (!s->q.empty() && !there()) {
         Op op = std::move(s->q.front());
         s->q.pop_front();
-        if (op.wait && op.wait->done < op.version) drain(op.wait->stream, op.wait, op.version);
-        if (op.work && !sticky) op.work();
+        if (op.wait && op.wait->done < op.version) drain(op.wait->stream, op.wait.get(), op.version);
+        if (op.work && !sticky) {
+            big.unlock();
+            op.work();
+            big.lock();
+            if (op.tally) ++*op.tally;
+        }
+        if (op.done) op.done->done = op.version, op.done->time = now();
+        moved.notify_all();
     }
     expose(false);
+    s->runner = before;
+    moved.notify_all();
 }
 
 static void drain_all()
 {
-    for (auto *s : streams) drain(s);
+    for (auto *s : std::vector<cuemuStream *>(streams)) drain(s);
 }
 
-static void push(cuemuStream *s, std::function<void()> f)
+static void push(cuemuStream *s, Op op)
 {
     if (s == &null_stream) {
         for (auto *o : streams)
             if (o != s && !(o->flags & cudaStreamNonBlocking)) drain(o);
     } else if (!(s->flags & cudaStreamNonBlocking)) drain(&null_stream);
-    s->q.push_back(Op{ std::move(f) });
+    s->q.push_back(std::move(op));
     if (eager) drain(s);
+}
+
+static void run_kernel(const Launch &l, bool fails)
+{
+    static std::mutex chip;
+    std::lock_guard<std::mutex> one_at_a_time(chip);
+    {
+        std::unique_lock<std::mutex> let_go(big);
+        moved.wait(let_go, [] { return !held; });
+    }
+    if (!fails && run_grid(l)) return;
+    HOLD;
+    sticky = last = cudaErrorLaunchFailure;
 }
 
 int launch_(Launch l, void *stream, void *const *ptrs, int np)
@@ -201,9 +246,7 @@ int launch_(Launch l, void *stream, void *const *ptrs, int np)
             sticky = cudaErrorIllegalAddress;
             return err(sticky);
         }
-    push(S((cudaStream_t)stream), [l, fails] {
-        if (fails || !run_grid(l)) sticky = last = cudaErrorLaunchFailure;
-    });
+    push(S((cudaStream_t)stream), Op{ [l, fails] { run_kernel(l, fails); }, &counts.ran });
     return 0;
 }
 } // namespace cuemu
@@ -266,6 +309,14 @@ cudaError_t cudaMalloc(void **p, size_t n) { return new_memory(p, n, false); }
 cudaError_t cudaMallocHost(void **p, size_t n) { return new_memory(p, n, true); }
 cudaError_t cudaFreeHost(void *p) { return cudaFree(p); }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *of, const void *p)
+{
+    HOLD;
+    const Alloc *a = find(p);
+    of->type = !a ? cudaMemoryTypeUnregistered : a->pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     HOLD;
@@ -312,10 +363,10 @@ cudaError_t cudaMemcpyAsync(void *d, const void *s, size_t n, cudaMemcpyKind k, 
     if (k == cudaMemcpyHostToDevice && !find(s)) {
         counts.waits++;
         auto v = std::make_shared<std::vector<char>>((const char *)s, (const char *)s + n);
-        push(S(st), [=] { memcpy(d, v->data(), n); });
+        push(S(st), Op{ [=] { memcpy(d, v->data(), n); }, &counts.arrived });
         return cudaSuccess;
     }
-    push(S(st), [=] { memcpy(d, s, n); });
+    push(S(st), Op{ [=] { memcpy(d, s, n); }, k == cudaMemcpyHostToDevice ? &counts.arrived : nullptr });
     if (k == cudaMemcpyDeviceToHost && !find(d)) counts.waits++, drain(S(st));
     return err(sticky);
 }
@@ -325,7 +376,7 @@ cudaError_t cudaMemsetAsync(void *d, int v, size_t n, cudaStream_t st)
     HOLD;
     if (sticky) return err(sticky);
     if (n && !find(d)) return err(cudaErrorInvalidValue);
-    push(S(st), [=] { memset(d, v, n); });
+    push(S(st), Op{ [=] { memset(d, v, n); } });
     return cudaSuccess;
 }
 
@@ -378,8 +429,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 
 cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
-    HOLD;
-    if (e->stream) drain(e->stream, e, e->recorded);
     delete e;
     return cudaSuccess;
 }
@@ -387,31 +436,43 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t st)
 {
     HOLD;
-    e->stream = S(st);
-    const unsigned version = ++e->recorded;
-    push(e->stream, [e, version] { e->done = version; });
+    Mark *m = e->mark.get();
+    m->stream = S(st), m->recorded++;
+    push(m->stream, Op{ nullptr, nullptr, nullptr, e->mark, m->recorded });
     return err(sticky);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     HOLD;
-    return sticky ? err(sticky) : e->done < e->recorded ? cudaErrorNotReady : cudaSuccess;
+    return sticky ? err(sticky) : e->mark->done < e->mark->recorded ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     HOLD;
     counts.waits++;
-    if (e->stream) drain(e->stream, e, e->recorded);
+    if (e->mark->stream) drain(e->mark->stream, e->mark.get(), e->mark->recorded);
     return err(sticky);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t st, cudaEvent_t e, unsigned)
 {
     HOLD;
-    if (e->stream && e->done < e->recorded) S(st)->q.push_back(Op{ nullptr, e, e->recorded });
+    const std::shared_ptr<Mark> m = e->mark;
+    if (m->stream && m->done < m->recorded)
+        S(st)->q.push_back(Op{ nullptr, nullptr, m, nullptr, m->recorded });
     return err(sticky);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    HOLD;
+    const Mark *a = from->mark.get(), *b = to->mark.get();
+    if (!a->recorded || !b->recorded) return err(cudaErrorInvalidResourceHandle);
+    if (a->done < a->recorded || b->done < b->recorded) return cudaErrorNotReady;
+    *ms = (float)(b->time - a->time);
+    return cudaSuccess;
 }
 
 /* ---- for tests ------------------------------------------------------------------------------- */
@@ -434,6 +495,13 @@ void cuemu_fail_launch(int64_t n)
     failing_launch = n;
 }
 
+void cuemu_hold(int on)
+{
+    HOLD;
+    held = on != 0;
+    moved.notify_all();
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 #define NAMES(X)                                                           \
@@ -443,6 +511,7 @@ void cuemu_fail_launch(int64_t n)
     X(cudaErrorInvalidConfiguration, "invalid configuration argument")     \
     X(cudaErrorInvalidMemcpyDirection, "invalid copy direction")           \
     X(cudaErrorInvalidDevice, "invalid device ordinal")                    \
+    X(cudaErrorInvalidResourceHandle, "invalid resource handle")           \
     X(cudaErrorNotReady, "device not ready")                               \
     X(cudaErrorIllegalAddress, "an illegal memory access was encountered") \
     X(cudaErrorLaunchFailure, "unspecified launch failure")
@@ -470,6 +539,6 @@ void cuemu_enqueue(cudaStream_t s, std::function<void()> *f)
 {
     HOLD;
     counts.launches++;
-    if (!sticky) push(S(s), *f);
+    if (!sticky) push(S(s), Op{ *f, &counts.ran });
 }
 }
