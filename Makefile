@@ -21,7 +21,7 @@ COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/m
                elementwise/activations.c elementwise/log_prob.c elementwise/formula.c reduce/cov.c \
                reduce/nan_reduce.c shape/scatter_view.c shape/tensor_split.c shape/tri.c) \
                $(addprefix src/op/elementwise/,alpha_dropout.c dropout.c gumbel_softmax.c special_pairs.c) \
-               $(addprefix src/,tensor/print.c tensor/error.c tensor/values.c device/device.c \
+               $(addprefix src/,tensor/print.c tensor/error.c tensor/values.c device/device.c device/event.c \
                autograd/anomaly.c autograd/checkpoint.c autograd/saved.c)
 COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c scheduler_state.c schedules.c swa.c \
                grad_scaler.c groups.c unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))

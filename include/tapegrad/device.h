@@ -23,11 +23,79 @@ TAPEGRAD_API const char *tensor_default_device(void);
 TAPEGRAD_API bool tensor_device_available(const char *device); /* opens it if need be; records no error */
 TAPEGRAD_API int tensor_synchronize(const char *device);       /* waits for all work that was queued there */
 
-/* tensor_device_stream - what a device queues its work in, the cudaStream_t of "cuda:0", for kernels of your
- *     own: what they are launched with there runs behind all that was queued before, and before what comes
- *     after; tensor_data gives addresses, tensor_bump_version says that a tensor was written.  NULL: the CPU
- *     has none; or, with an error, EDEVICE: no such device, ENULL. */
+/* tensor_device_stream - what a device queues this thread's work in (PyTorch's current_stream), the
+ *     cudaStream_t of "cuda:0", for kernels of your own: what they are launched with there runs behind all
+ *     that was queued before, and before what comes after; tensor_data gives addresses, tensor_bump_version
+ *     says that a tensor was written.  NULL: the CPU has none; or, with an error, EDEVICE: no such device,
+ *     ENULL. */
 TAPEGRAD_API void *tensor_device_stream(const char *device);
+
+/* ---- events, copies beside the queue ------------------------------------------------------------
+ *
+ * A device computes what was queued, in that order; the host waits when it reads a value, or for an event:
+ *
+ *     TensorEvent *ready = tensor_event("cuda:0", false);
+ *     TENSOR_COPY_STREAM("cuda:0")
+ *     {
+ *         next = tensor_to_device(pinned, "cuda:0"); // beside what is computed
+ *         tensor_event_record(ready);
+ *     }
+ *     ...                                            // more of the step before
+ *     tensor_event_wait(ready);                      // what is queued from here on reads next
+ *
+ * tensor_event - a mark, as torch.cuda.Event; with times only if enable_timing.  NULL: EDEVICE, ENULL,
+ *     ENOMEM.
+ * tensor_event_record - behind what is queued by now: of this thread's copies inside TENSOR_COPY_STREAM, else
+ *     of all work.  An event may be recorded again.
+ * tensor_event_query - 1: all before it is done; 0: not yet; -1: failed.
+ * tensor_event_synchronize - the host waits for it.  It tells no bad index: tensor_synchronize does.
+ * tensor_event_wait - the device waits for it, before what is queued from now on; the host goes on.
+ *     Where it was never recorded, all three find nothing to wait for.
+ * tensor_event_elapsed_time - the milliseconds from start to end.  NaN: EVALUE, when one was not recorded,
+ *     made without enable_timing, or has not passed; EDEVICE.
+ * The CPU queues nothing: its events have passed when they are recorded. */
+typedef struct TensorEvent TensorEvent;
+TAPEGRAD_API TensorEvent *tensor_event(const char *device, bool enable_timing);
+TAPEGRAD_API void tensor_event_free(TensorEvent *event);
+TAPEGRAD_API int tensor_event_record(TensorEvent *event);
+TAPEGRAD_API int tensor_event_query(TensorEvent *event);
+TAPEGRAD_API int tensor_event_synchronize(TensorEvent *event);
+TAPEGRAD_API int tensor_event_wait(TensorEvent *event);
+TAPEGRAD_API double tensor_event_elapsed_time(TensorEvent *start, TensorEvent *end);
+
+/* TENSOR_COPY_STREAM(device) { ... } - in the block, copies of this thread between the CPU and that device,
+ *     by tensor_to_device and tensor_copy_, run in a stream of their own, beside what is computed; on the CPU
+ *     it does nothing.
+ *     A new tensor on the device gets memory that nothing queued uses, so its copy waits for no computing;
+ *     a copy into another tensor, and one to the CPU, begins behind what is queued.  From and to pinned
+ *     memory such a copy is only queued, and that memory must stay as it is until the copy is done; other
+ *     memory may change at once, and is filled when the call returns.
+ *     Nothing else waits for such a copy by itself: record an event behind it, and wait for that before the
+ *     values are used.  A tensor may be freed at any time.
+ *     However the block is left; break leaves the block alone.
+ * tensor_pin_memory - a copy of x, a tensor of the CPU's, in memory of the host's that the device reads and
+ *     writes by itself; no graph.  x itself if it is pinned, or the device is the CPU.  EDEVICE: no such
+ *     device, or x is not on the CPU; ENOMEM, ENULL.
+ * tensor_is_pinned - is it there? */
+typedef struct TensorCopyStream { /* what the thread did before */
+    const void *device;
+    bool was;
+} TensorCopyStream;
+TAPEGRAD_API TensorCopyStream tensor_copy_stream_begin(const char *device);
+TAPEGRAD_API void tensor_copy_stream_end(TensorCopyStream before);
+static inline void tensor_copy_stream_end_(const TensorCopyStream *before)
+{
+    tensor_copy_stream_end(*before);
+}
+#define TENSOR_COPY_STREAM_NAMED_(n, device)                                                           \
+    for (TensorCopyStream tensor_before_##n                                                            \
+         __attribute__((unused, cleanup(tensor_copy_stream_end_))) = tensor_copy_stream_begin(device), \
+                                *tensor_go_##n = &tensor_before_##n;                                   \
+         tensor_go_##n; tensor_go_##n = NULL)
+#define TENSOR_COPY_STREAM_AT_(n, device) TENSOR_COPY_STREAM_NAMED_(n, device)
+#define TENSOR_COPY_STREAM(device) TENSOR_COPY_STREAM_AT_(__COUNTER__, device)
+TAPEGRAD_API Tensor *tensor_pin_memory(Tensor *x, const char *device);
+TAPEGRAD_API bool tensor_is_pinned(const Tensor *x);
 
 /* tensor_host_fallbacks - how many calls this process has computed on the host, from copies, because the
  *     device of their operands has no kernel for them or declined.  That is slow: the first one is told on

@@ -7,14 +7,15 @@
  *
  * Callers have their turn on a device (device.cu). */
 #include <stdlib.h>
-#include "cuda/cuda.cuh"
+#include "cuda/context.cuh"
 
 struct Block {
     void *data;
     Block *next;
+    int64_t tick; /* the queue's next mark when it was freed */
 };
 
-enum { STEPS = GPU_CLASSES / 64, SMALLEST = 512 };
+enum { STEPS = GPU_CLASSES / 64, SMALLEST = 512, FEW = 8 };
 
 /* The class of a size, and what its blocks hold. */
 static int size_class(size_t bytes, size_t *rounded)
@@ -46,17 +47,18 @@ void gpu_release_cached()
     gpu_cache()->bytes = 0;
 }
 
-void *gpu_alloc(size_t bytes)
+/* Off its list. */
+static void *take(Block **at, size_t rounded)
 {
-    size_t rounded;
-    const int k = size_class(bytes, &rounded);
-    if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
-    if (Block *b = gpu_cache()->free[k]) {
-        void *data = b->data;
-        gpu_cache()->free[k] = b->next, gpu_cache()->bytes -= (int64_t)rounded;
-        free(b);
-        return data;
-    }
+    Block *b = *at;
+    void *data = b->data;
+    *at = b->next, gpu_cache()->bytes -= (int64_t)rounded;
+    free(b);
+    return data;
+}
+
+static void *from_driver(size_t bytes, size_t rounded)
+{
     void *data = nullptr;
     if (!caching()) rounded = bytes;
     cudaError_t status = cudaMalloc(&data, rounded);
@@ -71,6 +73,34 @@ void *gpu_alloc(size_t bytes)
     return data;
 }
 
+void *gpu_alloc(size_t bytes)
+{
+    size_t rounded;
+    const int k = size_class(bytes, &rounded);
+    if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
+    return gpu_cache()->free[k] ? take(&gpu_cache()->free[k], rounded) : from_driver(bytes, rounded);
+}
+
+/* The block that was freed first, for it is idle soonest.  Where it is not yet, a new one; but few of them,
+ * or a host that runs ahead would take all memory. */
+void *gpu_alloc_beside(size_t bytes)
+{
+    size_t rounded;
+    const int k = size_class(bytes, &rounded);
+    Block **oldest = &gpu_cache()->free[k];
+    if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
+    if (gpu_tick(gpu_context())) return nullptr;
+    for (Block **at = oldest; *at; at = &(*at)->next)
+        if ((*at)->tick <= (*oldest)->tick) oldest = at;
+    const bool there = *oldest, idle = there && gpu_idle(gpu_context(), (*oldest)->tick);
+    const bool one_more = there && !idle && gpu_cache()->extra[k] < FEW;
+    if (there && !idle && !one_more && gpu_follow(gpu_context(), (*oldest)->tick)) return nullptr;
+    void *data = there && !one_more ? take(oldest, rounded) : from_driver(bytes, rounded);
+    if (one_more) gpu_cache()->extra[k]++;
+    if (data) gpu_depart(gpu_context(), data, bytes);
+    return data;
+}
+
 void gpu_free(void *data, size_t bytes)
 {
     size_t rounded;
@@ -81,6 +111,6 @@ void gpu_free(void *data, size_t bytes)
         gpu_cache()->reserved -= (int64_t)(caching() ? rounded : bytes);
         return;
     }
-    b->data = data, b->next = gpu_cache()->free[k];
+    b->data = data, b->next = gpu_cache()->free[k], b->tick = gpu_cache()->ticks;
     gpu_cache()->free[k] = b, gpu_cache()->bytes += (int64_t)rounded;
 }

@@ -29,6 +29,7 @@
 int gpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int gpu_check(cudaError_t status, const char *what); /* 0, or -1 and what CUDA says */
 int gpu_launched(const char *kernel);                /* after each launch */
+int gpu_passed(cudaEvent_t event);                   /* 1: what it is behind is done; 0: not yet; -1 */
 int gpu_no_memory(size_t bytes);
 int gpu_synchronize();
 cudaStream_t gpu_stream();
@@ -38,8 +39,10 @@ int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is
 enum { GPU_CLASSES = 256 };
 struct GpuCache { /* blocks that were freed, by size class */
     struct Block *free[GPU_CLASSES];
-    int64_t bytes;    /* of all */
-    int64_t reserved; /* of these and of those in use */
+    uint8_t extra[GPU_CLASSES]; /* taken for copies beside the queue while others were not idle */
+    int64_t bytes;              /* of all */
+    int64_t reserved;           /* of these and of those in use */
+    int64_t ticks;              /* marks in the queue so far (beside.cu) */
 };
 GpuCache *gpu_cache();
 bool gpu_must_fail(); /* the request for memory that comes, for a test */
@@ -48,6 +51,7 @@ void **gpu_blas();    /* of gemm.cu */
 /* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for.  nullptr, and the sentence
  * recorded: there is no memory, and the call ends with KERNEL_NO_MEMORY if it fails. */
 void *gpu_alloc(size_t bytes);
+void *gpu_alloc_beside(size_t bytes); /* for a copy beside the queue */
 void gpu_free(void *data, size_t bytes);
 void gpu_release_cached();
 

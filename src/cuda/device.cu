@@ -1,46 +1,23 @@
 /* device.cu - the plugin's one export: the GPU as a Device, its start, its lock, its errors. */
-#include <mutex>
 #include <new>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ops_digest.h>
-#include "cuda/cuda.cuh"
-#include "cuda/staging.cuh"
+#include "cuda/context.cuh"
 
 #ifndef DEVICE_NAME
 #define DEVICE_NAME "cuda"
 #endif
 
-enum { NOTES = 256, FAULT_AT = 4, FAULT_WORDS = 3 };
-
-struct Note { /* a call that looks at indices */
-    char op[48];
-    const void *site;
-    int64_t n;
-};
-
-struct DeviceContext { /* a GPU that was opened */
-    std::mutex lock;   /* of launches */
-    std::mutex copies; /* of staging; taken first */
-    Staging staging;
-    int index;
-    bool (*must_fail)(const DeviceContext *);
-    cudaStream_t stream;
-    int64_t *mailbox;    /* a few words of the device's */
-    int64_t *found;      /* pinned: its fault words, fetched by a wait */
-    bool lost;           /* every call fails from here on */
-    bool looked, faulty; /* indices were looked at since the last wait; which found a fault */
-    int64_t calls;       /* noted so far */
-    Note note[NOTES];
-    GpuCache cache;
-    void *blas;   /* cuBLAS, from the first product on */
-    void *tables; /* of list_table.cu */
-};
-
 static thread_local DeviceContext *here; /* whose turn it is in this thread */
 static thread_local char sentence[512];
 static thread_local bool no_memory; /* this call found none */
+static thread_local struct {        /* the fault that the last wait found, until it is told */
+    bool there;
+    DeviceFault fault;
+    char op[sizeof Note::op];
+} late;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -80,22 +57,25 @@ int gpu_launched(const char *kernel)
     return after_every_launch() ? gpu_check(cudaStreamSynchronize(here->stream), kernel) : 0;
 }
 
+int gpu_passed(cudaEvent_t event)
+{
+    const cudaError_t status = cudaEventQuery(event);
+    if (status != cudaErrorNotReady) return gpu_check(status, "asking an event") ? -1 : 1;
+    cudaGetLastError(); /* else the next launch is blamed */
+    return 0;
+}
+
 /* ---- turns: one thread at a time, on the right device ---------------------------------------- */
 
-namespace {
-struct Turn {
-    std::lock_guard<std::mutex> guard;
-    bool ready;
-    explicit Turn(DeviceContext *c) : guard(c->lock)
-    {
-        static thread_local int current = -1; /* a new thread begins on device 0 */
-        ready = current == c->index || gpu_check(cudaSetDevice(c->index), "cudaSetDevice") == 0;
-        if (ready) current = c->index;
-        here = c;
-    }
-};
-} // namespace
+Turn::Turn(DeviceContext *c) : guard(c->lock)
+{
+    static thread_local int current = -1; /* a new thread begins on device 0 */
+    ready = current == c->index || gpu_check(cudaSetDevice(c->index), "cudaSetDevice") == 0;
+    if (ready) current = c->index;
+    here = c;
+}
 
+DeviceContext *gpu_context() { return here; }
 cudaStream_t gpu_stream() { return here->stream; }
 int64_t *gpu_mailbox() { return here->mailbox; }
 GpuCache *gpu_cache() { return &here->cache; }
@@ -115,30 +95,62 @@ int64_t gpu_note_call(const char *op, const void *site, int64_t n)
 
 bool gpu_fault(DeviceFault *of)
 {
-    if (!here->faulty) return false;
-    const int64_t *found = here->found;
-    const Note forgotten = {}, *note = &here->note[found[0] % NOTES];
-    const bool kept = here->calls - found[0] < NOTES; /* else its note was written over */
-    if (!kept) note = &forgotten;
-    here->faulty = false;
-    *of = DeviceFault{ kept ? note->op : nullptr, note->site, found[1], found[2], note->n };
-    return true;
+    const bool there = late.there;
+    late.there = false, late.fault.op = late.fault.op ? late.op : nullptr;
+    *of = late.fault;
+    return there;
+}
+
+/* Behind all that was queued; true: its fault words were asked for. */
+static int ask_for_faults(DeviceContext *c, bool *asked)
+{
+    *asked = c->looked;
+    if (c->looked && gpu_check(cudaMemcpyAsync(c->found, gpu_fault_words(), FAULT_WORDS * sizeof *c->found,
+                                               cudaMemcpyDeviceToHost, c->stream),
+                               "waiting for the device"))
+        return -1;
+    c->looked = false;
+    return 0;
+}
+
+/* When they are there. */
+static int read_faults(DeviceContext *c)
+{
+    const int64_t *found = c->found;
+    if (found[0] == 0) return 0;
+    const Note *note = &c->note[found[0] % NOTES];
+    const bool kept = c->calls - found[0] < NOTES; /* else its note was written over */
+    late.there = true;
+    late.fault = DeviceFault{ kept ? late.op : nullptr, kept ? note->site : nullptr, found[1], found[2],
+                              kept ? note->n : 0 };
+    memcpy(late.op, note->op, sizeof late.op);
+    c->found[0] = 0;
+    cudaMemsetAsync(gpu_fault_words(), 0, FAULT_WORDS * sizeof *found, c->stream);
+    return gpu_fail("an index is out of range");
 }
 
 /* Waits, and looks whether an index was bad. */
 int gpu_synchronize()
 {
-    const size_t bytes = FAULT_WORDS * sizeof *here->found;
-    if (here->looked && gpu_check(cudaMemcpyAsync(here->found, gpu_fault_words(), bytes,
-                                                  cudaMemcpyDeviceToHost, here->stream),
-                                  "waiting for the device"))
+    bool asked;
+    if (ask_for_faults(here, &asked) ||
+        gpu_check(cudaStreamSynchronize(here->stream), "waiting for the device"))
         return -1;
-    if (gpu_check(cudaStreamSynchronize(here->stream), "waiting for the device")) return -1;
-    here->faulty = here->looked && here->found[0] != 0;
-    here->looked = false;
-    if (!here->faulty) return 0;
-    cudaMemsetAsync(gpu_fault_words(), 0, bytes, here->stream);
-    return gpu_fail("an index is out of range");
+    return asked ? read_faults(here) : 0;
+}
+
+/* The same, while other threads have their turns. */
+static int wait_for_queue(DeviceContext *c)
+{
+    bool asked;
+    {
+        Turn turn(c);
+        if (!turn.ready || ask_for_faults(c, &asked)) return -1;
+    }
+    if (gpu_check(cudaStreamSynchronize(c->stream), "waiting for the device")) return -1;
+    if (!asked) return 0;
+    Turn turn(c);
+    return read_faults(c);
 }
 
 int gpu_read_mailbox(int64_t *value)
@@ -248,7 +260,7 @@ static const char *describe(DeviceContext *c)
 static void *alloc(DeviceContext *c, size_t bytes)
 {
     Turn turn(c);
-    void *data = turn.ready ? gpu_alloc(bytes) : nullptr;
+    void *data = !turn.ready ? nullptr : gpu_beside(c) ? gpu_alloc_beside(bytes) : gpu_alloc(bytes);
     no_memory = false;
     return data;
 }
@@ -256,43 +268,42 @@ static void *alloc(DeviceContext *c, size_t bytes)
 static void release(DeviceContext *c, void *data, size_t bytes)
 {
     Turn turn(c);
+    gpu_land(c, data, bytes);
     gpu_free(data, bytes);
+}
+
+/* Sets the device of this thread; what follows is queued beside the calls of other threads. */
+static int pass(DeviceContext *c)
+{
+    Turn turn(c);
+    return turn.ready ? 0 : -1;
 }
 
 static int to_device(DeviceContext *c, void *dst, const void *src, size_t bytes)
 {
+    if (gpu_beside(c)) return gpu_to_device_beside(c, dst, src, bytes);
     std::lock_guard<std::mutex> alone(c->copies);
-    for (size_t at = 0; at < bytes; at += Staging::PIECE) {
-        const size_t piece = bytes - at < Staging::PIECE ? bytes - at : Staging::PIECE;
-        if (!c->staging.take((const char *)src + at, piece)) return -1;
-        Turn turn(c);
-        if (!turn.ready || c->staging.queue((char *)dst + at, piece, here->stream)) return -1;
-    }
-    return 0;
+    return pass(c) ? -1 : c->staging.send(dst, src, bytes, c->stream);
 }
 
 static int to_host(DeviceContext *c, void *dst, const void *src, size_t bytes)
 {
-    Turn turn(c);
-    if (!turn.ready || gpu_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, here->stream),
-                                 "copying from the device"))
+    if (gpu_beside(c)) return gpu_to_host_beside(c, dst, src, bytes);
+    if (pass(c) || gpu_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, c->stream),
+                             "copying from the device"))
         return -1;
-    return gpu_synchronize();
+    return wait_for_queue(c);
 }
 
 static int synchronize(DeviceContext *c)
 {
-    Turn turn(c);
-    return turn.ready ? gpu_synchronize() : -1;
+    const int copies = gpu_synchronize_beside(c);
+    return wait_for_queue(c) ? -1 : copies;
 }
 
-static bool fault(DeviceContext *c, DeviceFault *of)
-{
-    Turn turn(c);
-    return gpu_fault(of);
-}
+static bool fault(DeviceContext *, DeviceFault *of) { return gpu_fault(of); }
 
-static void *stream(DeviceContext *c) { return c->stream; }
+static void *stream(DeviceContext *c) { return gpu_stream_of(c); }
 
 static void memory(DeviceContext *c, DeviceMemory *m)
 {
@@ -309,10 +320,12 @@ static void release_cached(DeviceContext *c)
     gpu_release_cached();
 }
 
-static bool lost(DeviceContext *c)
+static bool lost(DeviceContext *c) { return c->lost; }
+
+/* Kernels of a thread that copies beside the queue wait for its copies. */
+static bool begin(DeviceContext *c, const Turn &turn)
 {
-    Turn turn(c);
-    return c->lost;
+    return turn.ready && !(gpu_beside(c) && gpu_land(c, nullptr, 0));
 }
 
 static int finish(int status)
@@ -322,11 +335,11 @@ static int finish(int status)
     return status == KERNEL_FAILED && none ? KERNEL_NO_MEMORY : status;
 }
 
-#define TAKE_TURN(slot, Args)                              \
-    static int turn_##slot(DeviceContext *c, Args *args)   \
-    {                                                      \
-        Turn turn(c);                                      \
-        return finish(turn.ready ? gpu_##slot(args) : -1); \
+#define TAKE_TURN(slot, Args)                                  \
+    static int turn_##slot(DeviceContext *c, Args *args)       \
+    {                                                          \
+        Turn turn(c);                                          \
+        return finish(begin(c, turn) ? gpu_##slot(args) : -1); \
     }
 
 /* What has kernels, and for which dtypes; the rest is done by the host. */
@@ -383,6 +396,10 @@ static Device table()
     d.alloc = alloc, d.free = release;
     d.to_device = to_device, d.to_host = to_host, d.synchronize = synchronize, d.fault = fault, d.lost = lost,
     d.memory = memory, d.release = release_cached, d.stream = stream;
+    d.beside = gpu_set_beside, d.pin = gpu_pin, d.unpin = gpu_unpin;
+    d.event = gpu_event, d.event_free = gpu_event_free, d.event_record = gpu_event_record;
+    d.event_done = gpu_event_done, d.event_synchronize = gpu_event_synchronize;
+    d.event_wait = gpu_event_wait, d.event_elapsed = gpu_event_elapsed;
 #define SET(slot_, Args, dtypes) d.slot_ = turn_##slot_, d.takes[SLOT_##slot_] = dtypes;
     KERNELS_HERE(SET)
 #undef SET

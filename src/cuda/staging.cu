@@ -1,6 +1,6 @@
 /* staging.cu - bytes from host memory to the device without waiting for it: they are copied into a ring of
  * pinned memory, from where the device fetches them in the order of its stream.  Only who is a whole ring
- * ahead of the device waits.  The lock of launches is held to queue a copy, not to make it. */
+ * ahead of the device waits. */
 #include "cuda/staging.cuh"
 
 bool Staging::open()
@@ -14,9 +14,12 @@ bool Staging::open()
 
 void Staging::close()
 {
-    for (Fence &f : fence)
+    for (Fence &f : fence) {
         if (f.done) cudaEventDestroy(f.done);
+        f.done = nullptr;
+    }
     if (ring) cudaFreeHost(ring);
+    ring = nullptr;
 }
 
 /* Waits until the device has fetched all that lies in [begin, end), which is free then. */
@@ -30,8 +33,8 @@ int Staging::clear(size_t begin, size_t end)
         }
         if (!in_use) return 0;
         const cudaEvent_t done = fence[first].done;
-        if (cudaEventQuery(done) == cudaErrorNotReady && gpu_check(cudaEventSynchronize(done), "a copy"))
-            return -1;
+        const int passed = gpu_passed(done);
+        if (passed < 0 || (!passed && gpu_check(cudaEventSynchronize(done), "a copy"))) return -1;
         first = (first + 1) % FENCES, count--;
     }
 }
@@ -53,5 +56,14 @@ int Staging::queue(void *dst, size_t bytes, cudaStream_t stream)
         return -1;
     f.begin = head, f.end = head + bytes;
     head = f.end, count++;
+    return 0;
+}
+
+int Staging::send(void *dst, const void *src, size_t bytes, cudaStream_t stream)
+{
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        const size_t piece = bytes - at < PIECE ? bytes - at : PIECE;
+        if (!take((const char *)src + at, piece) || queue((char *)dst + at, piece, stream)) return -1;
+    }
     return 0;
 }

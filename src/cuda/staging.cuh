@@ -5,16 +5,18 @@
 #include "cuda/cuda.cuh"
 
 struct Staging {
-    enum : size_t { SIZE = 16 << 20, PIECE = SIZE / 4 }; /* the most bytes of one take */
     bool open();  /* false, and a sentence recorded: no pinned memory */
     void close(); /* of what open made, also when it failed half way */
-    /* take - a copy of the bytes in the ring; nullptr: the device failed.
-     * queue - the bytes taken last go to dst, in the order of the stream. */
-    void *take(const void *src, size_t bytes);
-    int queue(void *dst, size_t bytes, cudaStream_t stream);
+    /* send - the bytes go to dst, in the order of the stream. */
+    int send(void *dst, const void *src, size_t bytes, cudaStream_t stream);
 
   private:
     enum { FENCES = 64 };
+    enum : size_t { SIZE = 16 << 20, PIECE = SIZE / 4 }; /* the most bytes of one take */
+    /* take - a copy of the bytes in the ring; nullptr: the device failed.
+     * queue - the bytes taken last go to dst. */
+    void *take(const void *src, size_t bytes);
+    int queue(void *dst, size_t bytes, cudaStream_t stream);
     struct Fence { /* bytes of the ring, in use until done */
         size_t begin, end;
         cudaEvent_t done;

@@ -8,6 +8,7 @@
  *  - An error in the worker travels in the ring, and becomes the caller's when its batch is asked for.
  *  - The worker lives from the first batch to data_loader_free, and waits between epochs.
  *  - Without a worker the caller's thread makes each batch in place 0.
+ *  - Copies to a device run beside what it computes; it waits for them when their batch is asked for.
  *
  *  - The generator with which a worker made a batch travels with it: the state of a loader (loader_state.c)
  * is that after the last batch that was given, however far ahead the worker is.
@@ -49,9 +50,15 @@ static int make(DataLoader *l, int64_t i, Ready *to)
             n = left < l->batch_size ? left : l->batch_size;
     to->size = n;
     if (l->data->batch(l->data, indices(l, first, n), n, &to->batch)) return -1;
-    if (!l->device || (!move(&to->batch.x, l->device) && !move(&to->batch.y, l->device))) return 0;
-    dataset_drop(&to->batch);
-    return -1;
+    if (!l->device) return 0;
+    int status = 0;
+    TENSOR_COPY_STREAM(l->device)
+    {
+        status = move(&to->batch.x, l->device) || move(&to->batch.y, l->device) ||
+                 tensor_event_record(to->arrived);
+    }
+    if (status) dataset_drop(&to->batch);
+    return status ? -1 : 0;
 }
 
 /* ---- the worker ------------------------------------------------------------------------------ */
@@ -204,6 +211,7 @@ Batch *data_next(DataLoader *l)
     }
     if (l->has_thread) l->worker = place->after;
     l->held = place;
+    if (place->arrived && tensor_event_wait(place->arrived)) return NULL;
     l->batch = (Batch){ place->batch.x, place->batch.y, place->size, l->next++, l->epoch };
     return &l->batch;
 }
@@ -260,6 +268,11 @@ DataLoader *data_loader_args(DataLoaderArgs args)
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->done, NULL);
+    for (int i = 0; l->device && i < l->places; i++)
+        if (!(l->ring[i].arrived = tensor_event(l->device, false))) {
+            data_loader_free(l);
+            return NULL;
+        }
     return l;
 }
 
@@ -271,7 +284,10 @@ void data_loader_free(DataLoader *l)
     pthread_cond_signal(&l->work);
     pthread_mutex_unlock(&l->lock);
     if (l->has_thread) pthread_join(l->thread, NULL);
-    for (int i = 0; i < l->places; i++) dataset_drop(&l->ring[i].batch);
+    for (int i = 0; i < l->places; i++) {
+        dataset_drop(&l->ring[i].batch);
+        tensor_event_free(l->ring[i].arrived);
+    }
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->work);
     pthread_cond_destroy(&l->done);

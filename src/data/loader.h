@@ -11,6 +11,7 @@ typedef enum State { EMPTY, FULL, SPENT } State;
 typedef struct Ready {
     State state;
     DatasetBatch batch;
+    TensorEvent *arrived; /* behind its copies to the device; NULL: the CPU's */
     int64_t size;
     TensorGenerator after; /* the worker's */
     TensorStatus code;     /* of the error that came instead */

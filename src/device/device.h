@@ -10,8 +10,8 @@
  * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.
  * Strides are in elements.  A kernel returns KERNEL_DONE; KERNEL_FAILED, or KERNEL_NO_MEMORY where it found
  * none for its own needs, with a sentence in device->error(); or KERNEL_DECLINED, before it has done
- * anything, for a call that it does not take (a dtype, a shape, a layout).  What a device lacks (NULL) or declines is
- * computed on the host, from copies (autograd/host.c).
+ * anything, for a call that it does not take (a dtype, a shape, a layout).  What a device lacks (NULL) or
+ * declines is computed on the host, from copies (autograd/host.c).
  *
  * Work is queued: a call may return before it is done, and what was queued first is done first.  Whoever
  * reads results waits for it, by to_host or synchronize. */
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 5, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 6, KERNEL_MAX_DIMS = 16 };
 enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_NO_MEMORY = -2, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
@@ -504,6 +504,8 @@ typedef struct DeviceFault { /* an index outside [0, n) */
     int64_t value, position, n;
 } DeviceFault;
 
+typedef struct DeviceEvent DeviceEvent; /* a mark in the queue, or among the copies beside it */
+
 typedef struct DeviceMemory { /* bytes */
     int64_t cached;           /* in blocks that were freed and are kept for reuse */
     int64_t reserved;    /* in all blocks that the device gave, for tensors and for the kernels' own needs */
@@ -531,10 +533,31 @@ typedef struct Device {
     int (*to_host)(DeviceContext *context, void *dst, const void *src, size_t bytes);
     int (*synchronize)(DeviceContext *context);
     bool (*fault)(DeviceContext *context, DeviceFault *of); /* OPTIONAL: why the last wait failed, once */
-    bool (*lost)(DeviceContext *context);    /* OPTIONAL: has it failed so that nothing will work any more? */
-    void *(*stream)(DeviceContext *context); /* OPTIONAL: what its work is queued in, a cudaStream_t */
+    bool (*lost)(DeviceContext *context); /* OPTIONAL: has it failed so that nothing will work any more? */
+    void *(*stream)(
+        DeviceContext *context); /* OPTIONAL: what this thread's work is queued in, a cudaStream_t */
     void (*memory)(DeviceContext *context, DeviceMemory *m); /* OPTIONAL */
     void (*release)(DeviceContext *context); /* OPTIONAL: gives cached blocks back to the system */
+    /* Copies beside the queue, and events.  OPTIONAL: all of these or none.
+     * beside - from now on this thread's copies run in a stream of their own; what it was.  alloc gives
+     * memory then that no queued work uses, or the copy waits for it; a copy into other memory, and one to
+     * the host, begins behind what is queued.  From and to pinned memory the host waits for nothing.  The
+     * queue waits for such a copy by an event, or when its memory is freed.
+     * pin - host memory that such copies reach; NULL: there is none.
+     * event_record - behind what this thread's copies, or else the queue, hold by now.
+     * event_done - 1: all before it is done; 0; -1: failed.  event_synchronize - the host waits for it.
+     * event_wait - what comes next in the queue, or among this thread's copies, waits for it.
+     * event_elapsed - in ms, of timed events that are done; NaN: failed. */
+    bool (*beside)(DeviceContext *context, bool on);
+    void *(*pin)(DeviceContext *context, size_t bytes);
+    void (*unpin)(DeviceContext *context, void *data);
+    DeviceEvent *(*event)(DeviceContext *context, bool timed);
+    void (*event_free)(DeviceContext *context, DeviceEvent *event);
+    int (*event_record)(DeviceContext *context, DeviceEvent *event);
+    int (*event_done)(DeviceContext *context, DeviceEvent *event);
+    int (*event_synchronize)(DeviceContext *context, DeviceEvent *event);
+    int (*event_wait)(DeviceContext *context, DeviceEvent *event);
+    double (*event_elapsed)(DeviceContext *context, DeviceEvent *from, DeviceEvent *to);
     uint16_t takes[KERNEL_SLOTS]; /* a bit for each dtype (1 << TENSOR_F16) that a kernel reads and writes */
 /* The kernels: map, copy, fill and reduce are REQUIRED of a plugin, the others OPTIONAL. */
 #define K(slot, Args) int (*slot)(DeviceContext * context, Args * args);

@@ -92,6 +92,7 @@ Tensor *new_alias(Storage *storage, void *data, int dtype, int ndim, const int64
                   const int64_t *stride);
 void storage_retain(Storage *storage);
 void storage_release(Storage *storage);
+void (*storage_deleter(const Storage *storage))(void *data, void *ctx); /* of the caller's memory, or NULL */
 /* A reference of the library's own: what the user releases by mistake is refused while it stands. */
 #define ONE_LENT (UINT64_C(1) << 32)
 Tensor *lend(Tensor *x);   /* one more reference; NULL passes */

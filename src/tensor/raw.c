@@ -99,17 +99,23 @@ int raw_fill(Tensor *dst, double value)
 
 /* ---- between devices ------------------------------------------------------------------------- */
 
-/* A dense tensor on place with the values of the dense x, which is elsewhere. */
+/* The bytes of the dense x, which is elsewhere, into the dense y; one of them is on the host. */
+static int carry_into(Tensor *y, const Tensor *x)
+{
+    const size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
+    const Place *far = on_host(y->place) ? x->place : y->place;
+    return bytes == 0 ? 0
+                      : kernel_status(on_host(y->place)
+                                          ? far->device->to_host(far->context, y->data, x->data, bytes)
+                                          : far->device->to_device(far->context, y->data, x->data, bytes),
+                                      "copy", far, "copy");
+}
+
+/* A dense tensor on place with the values of x. */
 static Tensor *carry(const Tensor *x, const Place *place)
 {
-    size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     Tensor *y = new_tensor(shape_of(x), x->dtype, place);
-    if (!y) return NULL;
-    const Place *far = on_host(place) ? x->place : place;
-    int status = bytes == 0       ? 0
-                 : on_host(place) ? far->device->to_host(far->context, y->data, x->data, bytes)
-                                  : far->device->to_device(far->context, y->data, x->data, bytes);
-    if (!kernel_status(status, "copy", far, "copy")) return y;
+    if (!y || !carry_into(y, x)) return y;
     tensor_release(y);
     return NULL;
 }
@@ -122,6 +128,11 @@ static int copy_across(Tensor *dst, const Tensor *src)
         Tensor *host = carry(at, &cpu_place);
         tensor_release(at);
         at = host;
+    }
+    if (at && dense(dst) && dst->dtype == at->dtype && dst->numel == at->numel) {
+        const int status = carry_into(dst, at);
+        tensor_release(at);
+        return status;
     }
     Tensor *there = at ? carry(at, dst->place) : NULL;
     tensor_release(at);

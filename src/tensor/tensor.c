@@ -57,6 +57,8 @@ void storage_release(Storage *s)
     tg_free(s, sizeof *s);
 }
 
+void (*storage_deleter(const Storage *s))(void *data, void *ctx) { return s->blob ? s->blob->deleter : NULL; }
+
 /* ---- the list of living tensors, when leaks are tracked -------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -2,6 +2,8 @@
  * second device.  All else of it is tested as any device is (test_device.h). */
 #define _GNU_SOURCE
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
@@ -121,6 +123,58 @@ static void a_step_without_memory(void **state)
     tensor_scope_close(scope);
 }
 
+static void *read_sum(void *x)
+{
+    static double sum;
+    TensorScope scope = tensor_scope_open();
+    sum = tensor_item(tensor_sum(x));
+    tensor_scope_close(scope);
+    return &sum;
+}
+
+/* While a kernel stands, and a thread waits for it, another one queues work and has its batch copied. */
+static void a_copy_passes_a_held_kernel(void **state)
+{
+    (void)state;
+    void (*hold)(int);
+    *(void **)&hold = emu_symbol("cuemu_hold");
+    pthread_t reader;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_to_device(tensor_ones(SHAPE(64), TENSOR_F32), "emu:0"),
+           *data = tensor_ones(SHAPE(40, 9), TENSOR_F32);
+    TensorEvent *copied = tensor_event("emu:0", false), *computed = tensor_event("emu:0", false);
+    DataLoader *loader = data_loader(data_tensors(data, tensor_arange(0, 40, 1, TENSOR_I64)), .batch_size = 8,
+                                     .prefetch = 2, .device = "emu:0");
+    alarm(120); /* instead of standing for ever */
+    assert_int_equal(tensor_synchronize("emu:0"), 0);
+    hold(1);
+    assert_non_null(x = tensor_add(x, x));
+    const struct CuemuCounts before = counts_now();
+    assert_int_equal(pthread_create(&reader, NULL, read_sum, x), 0);
+    while (counts_now().to_host == before.to_host) sched_yield(); /* it waits now */
+    Batch *b = data_next(loader);
+    assert_non_null(b);
+    Tensor *y = tensor_add(tensor_sum(b->x), tensor_sum(x)), *other = tensor_to_device(data, "emu:0");
+    assert_int_equal(tensor_event_record(computed), 0);
+    TENSOR_COPY_STREAM("emu:0") { assert_int_equal(tensor_event_record(copied), 0); }
+    assert_int_equal(tensor_event_synchronize(copied), 0);
+    const struct CuemuCounts now = counts_now();
+    assert_true(now.arrived >= before.arrived + 2); /* both tensors of a batch */
+    assert_int_equal(now.ran, before.ran);
+    assert_int_equal(tensor_event_query(computed), 0);
+    hold(0);
+    void *sum = NULL;
+    assert_int_equal(pthread_join(reader, &sum), 0);
+    assert_true(*(double *)sum == 128);
+    assert_true(tensor_item(y) == 72 + 128 && tensor_item(tensor_sum(other)) == 360);
+    assert_int_equal(tensor_event_query(computed), 1);
+    alarm(0);
+    assert_null(tensor_error());
+    data_loader_free(loader);
+    tensor_event_free(copied), tensor_event_free(computed);
+    tensor_scope_close(scope);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +182,7 @@ int main(void)
         cmocka_unit_test(precision_of_products),
         cmocka_unit_test(a_lost_device),
         cmocka_unit_test(a_step_without_memory),
+        cmocka_unit_test(a_copy_passes_a_held_kernel),
     };
     setenv("TAPEGRAD_TEST_DEVICE", "emu:0", 1);
     if (!test_device_opens()) return 1;

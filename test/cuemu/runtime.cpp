@@ -445,7 +445,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t st)
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     HOLD;
-    return sticky ? err(sticky) : e->mark->done < e->mark->recorded ? cudaErrorNotReady : cudaSuccess;
+    return err(sticky ? sticky : e->mark->done < e->mark->recorded ? cudaErrorNotReady : cudaSuccess);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)

@@ -47,7 +47,8 @@ Tensor *blocks(Tensor *x, bool leave)
     }
     TENSOR_AUTOCAST(TENSOR_F16)
     TENSOR_SAVED_HOOKS(tensor_save_in(TENSOR_BF16))
-    TENSOR_SAVED_HOOKS((TensorSavedHooks){ 0 }) TENSOR_PROFILE("data") x = tensor_neg(x);
+    TENSOR_SAVED_HOOKS((TensorSavedHooks){ 0 })
+    TENSOR_PROFILE("data") TENSOR_COPY_STREAM("cpu") x = tensor_neg(x);
     return x;
 }
 
