@@ -30,7 +30,8 @@ $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	    -Xlinker -rpath=$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
 # ---- on the CPU -------------------------------------------------------------------------------
-EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) $(B)/emu/cuemu.o $(B)/emu/runtime.o
+EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) \
+               $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp))
 EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
                -ffp-contract=off -Wall -Wextra -Werror
 $(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))

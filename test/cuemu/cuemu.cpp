@@ -4,6 +4,7 @@
  * in a MemorySanitizer build. */
 #include "cuemu.h"
 #include <cstdarg>
+#include <memory>
 #include <vector>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -77,6 +78,7 @@ struct Fiber {
 struct Slot {
     uint32_t mask, arrived, left;
     bool full;
+    uintptr_t sync;
     uint64_t val[32];
 };
 struct Warp {
@@ -93,6 +95,7 @@ static Fiber *cur;
 static unsigned nthr, n_done, n_bar;
 static const char *bar_file;
 static int bar_line;
+static unsigned bar_true, bar_result;
 static uintptr_t bar_sync;
 static bool failed;
 static const Launch *L;
@@ -151,8 +154,8 @@ static void forget(void *p, size_t n)
         init = true;
         __tsan_java_init(0x1000, 0x7fffffffe000ul);
     }
-    uintptr_t a = ((uintptr_t)p + 7) & ~7ul, e = ((uintptr_t)p + n) & ~7ul;
-    if (e > a) __tsan_java_alloc(a, e - a);
+    uintptr_t a = (uintptr_t)p & ~7ul, e = ((uintptr_t)p + n + 7) & ~7ul; /* it takes words */
+    __tsan_java_alloc(a, e - a);
 }
 
 static void to_main()
@@ -242,38 +245,55 @@ static Slot *join_operation(Warp &w, unsigned mask, uint32_t bit)
     w.s[i].mask = mask;
     w.s[i].arrived = w.s[i].left = 0;
     w.s[i].full = false;
+    w.s[i].sync = new_sync();
     return &w.s[i];
 }
 
-uint64_t shuffle_from(unsigned mask, uint64_t v, int src, const char *file, int line)
+uint64_t value_of_lane(const uint64_t *value, uint32_t lanes, int lane)
+{
+    if (!(lanes >> lane & 1))
+        fail("%s:%d: lane %u reads lane %d, which takes no part (arrived %08x)", cur->file, cur->line, X.lane,
+             lane, lanes);
+    return value[lane];
+}
+
+uint64_t warp(unsigned mask, uint64_t v, Combine f, int which, bool orders, const char *file, int line)
 {
     unsigned t = (unsigned)(cur - F.data()), lane = t & 31;
     Warp &w = W[t / 32];
     uint32_t bit = 1u << lane;
+    cur->file = file;
+    cur->line = line;
     if (!(mask & bit)) fail("%s:%d: the calling lane %u is not in the mask %08x", file, line, lane, mask);
     Slot *s = join_operation(w, mask, bit);
     s->arrived |= bit;
     s->left |= bit;
     s->val[lane] = v;
+    const uintptr_t sync = s->sync;
+    if (orders) hb_release(sync);
     if (!(s->mask & w.alive & ~s->arrived)) check_warp(w);
     if (!s->full) {
         cur->st = AT_WARP;
-        cur->file = file;
-        cur->line = line;
         to_main();
     }
-    if (src != (int)lane && !(s->arrived & (1u << src)))
-        fail("%s:%d: lane %u reads lane %d, which takes no part (mask %08x, arrived %08x)", file, line, lane,
-             src, mask, s->arrived);
-    uint64_t r = s->val[src];
+    if (orders) hb_acquire(sync);
+    uint64_t r = f(s->val, s->arrived, which);
     s->left &= ~bit;
     if (!s->left) w.slots &= ~(1u << (s - w.s));
     return r;
 }
 
-void bar(const char *file, int line)
+/* To all of a launch: what was written before one thread's fence is seen after another's that comes later. */
+void fence()
+{
+    hb_acquire(kernel_sync + 1);
+    hb_release(kernel_sync + 1);
+}
+
+int bar(int predicate, char kind, const char *file, int line)
 {
     if (!n_bar) {
+        bar_true = 0;
         bar_file = file;
         bar_line = line;
         if (__tsan_release) bar_sync = new_sync();
@@ -284,8 +304,10 @@ void bar(const char *file, int line)
     if (n_done) fail("%s:%d: __syncthreads after %u thread(s) of the block have exited", file, line, n_done);
     uintptr_t sync = bar_sync;
     hb_release(sync);
+    bar_true += predicate != 0;
     if (++n_bar == nthr) {
         n_bar = 0;
+        bar_result = bar_true;
         for (unsigned i = 0; i < nthr; i++)
             if (F[i].st == AT_BAR) F[i].st = READY;
         if (ord_kind != 'f') {
@@ -299,6 +321,7 @@ void bar(const char *file, int line)
         to_main();
     }
     hb_acquire(sync);
+    return kind == 'a' ? bar_result == nthr : kind == 'o' ? bar_result > 0 : (int)bar_result;
 }
 
 static void shuffle()
@@ -342,6 +365,13 @@ static void poison_shared()
     if (__msan_poison) __msan_poison(__start_cuemu_shared, n);
 }
 
+static void poison_dynamic(size_t n)
+{
+    forget(X.dynamic, n);
+    memset(X.dynamic, 0xff, n);
+    if (__msan_poison) __msan_poison(X.dynamic, n);
+}
+
 static void report_deadlock()
 {
     unsigned a = 0, b = 0, k = 0;
@@ -381,6 +411,7 @@ static void run_block()
     n_done = n_bar = 0;
     start_warps();
     poison_shared();
+    if (L->shared) poison_dynamic(L->shared);
     for (unsigned t = 0; t < nthr; t++) start_fiber(t);
     shuffle();
     while (n_done < nthr && !failed) {
@@ -404,6 +435,8 @@ bool run_grid(const Launch &l)
     nthr = l.b.x * l.b.y * l.b.z;
     failed = false;
     kernel_sync = new_sync();
+    std::unique_ptr<unsigned char[]> dynamic(l.shared ? new unsigned char[l.shared] : nullptr);
+    X.dynamic = dynamic.get();
     if (F.size() < nthr) {
         F.resize(MAXT);
         W.resize(MAXT / 32);

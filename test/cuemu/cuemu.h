@@ -51,14 +51,22 @@ struct Exec {
     uint3 bidx;
     dim3 bdim, gdim;
     unsigned lane;
+    unsigned char *dynamic; /* shared memory of the launch */
 };
 extern Exec X;
-void bar(const char *file, int line);
-uint64_t shuffle_from(unsigned mask, uint64_t v, int lane, const char *file, int line);
+/* What all threads of a block, or the lanes of a mask, make of their values together.  orders: what they
+ * wrote before, the others see after. */
+int bar(int predicate, char kind, const char *file, int line); /* kind: 'a'nd, 'o'r, 'c'ount */
+typedef uint64_t (*Combine)(const uint64_t *value, uint32_t lanes, int which);
+uint64_t warp(unsigned mask, uint64_t v, Combine f, int which, bool orders, const char *file, int line);
+uint64_t value_of_lane(const uint64_t *value, uint32_t lanes, int lane); /* a Combine */
+void fence();
 void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct Launch {
     const char *name;
     dim3 g, b;
+    size_t shared; /* bytes of dynamic shared memory */
+    const void *kernel;
     std::function<void()> body;
 };
 int launch_(Launch l, void *stream, void *const *ptrs, int nptr);
@@ -75,47 +83,29 @@ template <class T> inline void collect(void **, int &, const T &) {}
 template <class T> inline void collect(void **v, int &n, T *const &p) { addptr(v, n, (const void *)p); }
 
 template <class... P, class... A>
-inline int launch(const char *name, void (*k)(P...), dim3 g, dim3 b, void *stream, A &&...a)
+inline int launch(const char *name, void (*k)(P...), dim3 g, dim3 b, size_t shared, void *stream, A &&...a)
 {
     static_assert(sizeof...(P) == sizeof...(A), "wrong number of kernel arguments");
     std::tuple<std::decay_t<P>...> t(static_cast<std::decay_t<P>>(a)...); /* evaluated at launch time */
     void *ptrs[32];
     int np = 0;
     std::apply([&](const auto &...x) { (collect(ptrs, np, x), ...); }, t);
-    return launch_(Launch{ name, g, b, [k, t] { std::apply(k, t); } }, stream, ptrs, np);
+    const Launch l{ name, g, b, shared, (const void *)k, [k, t] { std::apply(k, t); } };
+    return launch_(l, stream, ptrs, np);
 }
 } // namespace cuemu
 #define threadIdx (cuemu::X.tidx)
 #define blockIdx (cuemu::X.bidx)
 #define blockDim (cuemu::X.bdim)
 #define gridDim (cuemu::X.gdim)
-/* what a portable .cu file uses instead of <<<>>> */
+/* what a portable .cu file uses instead of <<<>>> and extern __shared__ */
 #define CU_LAUNCH(kernel, grid, block, stream, ...) \
-    (void)cuemu::launch(#kernel, kernel, grid, block, stream, __VA_ARGS__)
+    (void)cuemu::launch(#kernel, kernel, grid, block, 0, stream, __VA_ARGS__)
+#define CU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
+    (void)cuemu::launch(#kernel, kernel, grid, block, bytes, stream, __VA_ARGS__)
+#define CU_DYNAMIC_SHARED(T, name) T *name = reinterpret_cast<T *>(cuemu::X.dynamic)
 
-/* ---- barriers, shuffles, atomics ------------------------------------------------------------- */
-#define CUEMU_AT const char *file = __builtin_FILE(), int line = __builtin_LINE()
-static inline void __syncthreads(CUEMU_AT) { cuemu::bar(file, line); }
-
-template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned distance, CUEMU_AT)
-{
-    static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, "shuffle of this type");
-    const unsigned from = cuemu::X.lane + distance;
-    uint64_t u = 0;
-    memcpy(&u, &v, sizeof(T));
-    u = cuemu::shuffle_from(mask, u, (int)(from < 32 ? from : cuemu::X.lane), file, line);
-    memcpy(&v, &u, sizeof(T));
-    return v;
-}
-
-/* A real atomic, so that TSan sees it as such. */
-template <class T> inline T atomicMin(T *p, std::type_identity_t<T> v)
-{
-    T old;
-    __atomic_load(p, &old, __ATOMIC_RELAXED);
-    while (v < old && !__atomic_compare_exchange(p, &old, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
-    return old;
-}
+#include "threads.h"
 
 /* ---- bfloat16 and half: conversions, rounding to nearest even -------------------------------- */
 struct __nv_bfloat16 {
@@ -198,10 +188,26 @@ typedef enum cudaError {
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
-    cudaErrorLaunchFailure = 719
+    cudaErrorLaunchFailure = 719,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
+    cudaErrorStreamCaptureUnjoined = 904,
+    cudaErrorCapturedEvent = 907
 } cudaError_t;
 typedef struct cuemuStream *cudaStream_t;
 typedef struct cuemuEvent *cudaEvent_t;
+typedef struct cuemuGraph *cudaGraph_t, *cudaGraphExec_t;
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+    cudaStreamCaptureStatusNone,
+    cudaStreamCaptureStatusActive,
+    cudaStreamCaptureStatusInvalidated
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost,
     cudaMemcpyHostToDevice,
@@ -243,8 +249,21 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *of, const void *p);
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode);
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cuemu_allow_shared(const void *kernel, int bytes);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 const char *cudaGetErrorString(cudaError_t e);
 const char *cudaGetErrorName(cudaError_t e);
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f); /* for the cuBLAS stand-in */
+}
+template <class F> inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
+{
+    return cuemu_allow_shared((const void *)kernel, bytes);
 }
