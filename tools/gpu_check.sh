@@ -75,7 +75,8 @@ CMOCKA_TEST='#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>'
-all="test_cuda test_device test_list test_queue test_streams test_nets test_golden test_ops"
+all="test_cuda test_device test_list test_queue test_streams test_device_memory test_nets"
+all="$all test_golden test_ops"
 [ "$dry" ] || all="$all test_ops_grad test_ops_layout test_ops_memory"
 for suite in ${*:-$all}; do
     if ! has "$CMOCKA_TEST" -lcmocka; then skip "$suite" "cmocka is not installed"

@@ -257,16 +257,28 @@ static void batches_of_a_loader(void **state)
     }
 }
 
+static void the_stream_of_a_device(void **state)
+{
+    (void)state;
+    assert_non_null(tensor_device_stream(test_device()));
+    assert_ptr_equal(tensor_device_stream(test_device()), tensor_device_stream(test_device()));
+    assert_null(tensor_device_stream("cpu"));
+    assert_int_equal(tensor_error_code(), TENSOR_OK);
+    assert_null(tensor_device_stream("cuda:99"));
+    assert_int_equal(tensor_error_code(), TENSOR_EDEVICE);
+    tensor_error_clear();
+    assert_null(tensor_device_stream(NULL));
+    assert_int_equal(tensor_error_code(), TENSOR_ENULL);
+    tensor_error_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events),
-        cmocka_unit_test(an_event_that_has_not_passed),
-        cmocka_unit_test(pinned_memory),
-        cmocka_unit_test(prefetched_batches),
-        cmocka_unit_test(results_come_back),
-        cmocka_unit_test(other_copies_in_the_block),
-        cmocka_unit_test(batches_of_a_loader),
+        cmocka_unit_test(the_stream_of_a_device),       cmocka_unit_test(events),
+        cmocka_unit_test(an_event_that_has_not_passed), cmocka_unit_test(pinned_memory),
+        cmocka_unit_test(prefetched_batches),           cmocka_unit_test(results_come_back),
+        cmocka_unit_test(other_copies_in_the_block),    cmocka_unit_test(batches_of_a_loader),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("streams of a device", tests, NULL, NULL);
