@@ -9,6 +9,7 @@ survived meet the slower suites: the near ones under AddressSanitizer, and the e
 mutant i is kept in build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
 """
 
+import collections
 import difflib
 import json
 import os
@@ -38,10 +39,9 @@ ASAN = "-fvisibility=default -fsanitize=address,undefined -fno-sanitize-recover=
 BUILD = [*QUICK, f"SAN={BOUNDS}", f"WHOLE={LIBRARY}"]
 BUILD_ASAN = [*QUICK, f"SAN={ASAN}", "B=build/asan", f"WHOLE={LIBRARY_ASAN}"]
 EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op passes through these
-LONG = {"test_ops_memory": ["1/4", "2/4", "3/4", "4/4"]}
 # Not run: suites of src/cpu, which is not mutated, and one that needs a GPU.  Run for survivors alone: SLOW.
 ELSEWHERE = {"test_gemm", "test_vecmath", "test_cuda"}
-EMULATED = ["test_nets", "test_queue", "test_list", "test_device", "test_emu"]
+EMULATED = [path.stem for path in pathlib.Path("test/cuda").glob("test_*.c") if path.stem not in ELSEWHERE]
 SLOW = ["test_faults", "test_resume", "test_accuracy", "test_ops_memory", "test_ops_threads", *EMULATED]
 # Leaks are found by LeakSanitizer, preloaded.  These suites bring a malloc of their own, or fork, and hang.
 LEAK_CHECKER = subprocess.check_output(["gcc", "-print-file-name=liblsan.so"], text=True).strip()
@@ -162,6 +162,11 @@ def make_plain(library, *targets, build=BUILD):
     shutil.copy(os.path.join(TREE, library), plain)
 
 
+def program(suite):
+    folder, _, name = suite.rpartition("/")
+    return os.path.join("build", folder, "test", name)
+
+
 def start(suite, scratch, spent):
     """A suite that eats memory, disk or time fails.  Where `spent` is not known yet, there is no mutant."""
 
@@ -171,16 +176,14 @@ def start(suite, scratch, spent):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    name, _, part = suite.partition(" ")
-    folder, _, name = name.rpartition("/")
-    environment = dict(os.environ, TMPDIR=scratch, TAPEGRAD_SHARD=part or "1/1", CUEMU_ORDER="fwd")
+    folder, _, name = suite.rpartition("/")
+    env = dict(os.environ, TMPDIR=scratch, CUEMU_ORDER="fwd")
     if not spent:
-        environment["LD_LIBRARY_PATH"] = os.path.join("build", folder, "plain")
+        env["LD_LIBRARY_PATH"] = os.path.join("build", folder, "plain")
     if not folder and name not in NO_LEAK_CHECK:
-        environment.update(LD_PRELOAD=LEAK_CHECKER, LSAN_OPTIONS="allocator_may_return_null=1")
+        env.update(LD_PRELOAD=LEAK_CHECKER, LSAN_OPTIONS="allocator_may_return_null=1")
     out = open(os.path.join(FOLDER, f"{folder}{name}.log"), "w")
-    program = [os.path.join("build", folder, "test", name)]
-    return subprocess.Popen(program, cwd=TREE, env=environment, stdout=out, stderr=out, preexec_fn=limits)
+    return subprocess.Popen(program(suite), cwd=TREE, env=env, stdout=out, stderr=out, preexec_fn=limits)
 
 
 def first_to_fail(suites, seconds):
@@ -244,31 +247,23 @@ def copy_tree():
     return changed
 
 
-def suites():
-    """{suite or "suite part": the room it stands in}"""
-    paths = [path for path in pathlib.Path(TREE).glob("test/*/test_*.c") if path.stem not in ELSEWHERE]
-    return {f"{p.stem} {k}".strip(): p.parent.name for p in paths for k in LONG.get(p.stem, [""])}
-
-
-def is_slow(suite):
-    return suite.startswith("asan/") or suite.split()[0] in SLOW
-
-
 def in_order(name, seconds):
     """The suites of the file's room and name first, then those of all ops, then the others by their seconds;
-    the slow ones last: under AddressSanitizer the near ones.  No op calls what lies above src/op."""
+    the slow ones; the near ones under AddressSanitizer.  No op calls what lies above src/op."""
     words = set(re.split(r"[/_.]", name))
     above = name.startswith(("nn/", "optim/", "train/", "src/io/"))
-    rooms = {s: room for s, room in suites().items() if not (above and room in ("op", "cpu"))}
+    rooms = {path.stem: path.parent.name for path in pathlib.Path(TREE).glob("test/*/test_*.c")}
 
     def rank(suite):
         spent = seconds.get(suite, 1)
-        near = spent < 5 and (rooms[suite] in words or words & set(re.split("[_ ]", suite)[1:]))
-        return is_slow(suite), (0 if near else 1 if suite in EARLY else 2), spent
+        near = spent < 5 and (rooms[suite] in words or words & set(suite.split("_")[1:]))
+        return 0 if near else 1 if suite in EARLY else 2, spent
 
-    order = sorted(rooms, key=rank)
-    near = [f"asan/{s}" for s in order if rank(s)[:2] == (False, 0) and s.split()[0] not in NO_LEAK_CHECK]
-    return near + order
+    order = [s for s in sorted(rooms, key=rank) if s not in ELSEWHERE]
+    order = [s for s in order if not (above and rooms[s] in ("op", "cpu"))]
+    quick = [s for s in order if s not in SLOW]
+    near = [f"asan/{s}" for s in quick if rank(s)[0] == 0 and s not in NO_LEAK_CHECK]
+    return quick, [s for s in order if s in SLOW], near
 
 
 def code_of(path, text=None):
@@ -307,7 +302,7 @@ def judge(mutant, seconds):
             return dict(result, fate="uncompilable")
         if code_of(path) == was:
             return dict(result, fate="same code")
-        failed = first_to_fail([s for s in in_order(mutant["file"], seconds) if not is_slow(s)], seconds)
+        failed = first_to_fail(in_order(mutant["file"], seconds)[0], seconds)
         if failed:
             return dict(result, fate="killed", by=failed)
         same = code_of(path, before) == code_of(path, after)
@@ -318,20 +313,19 @@ def judge(mutant, seconds):
 
 
 def judge_survivor(mutant, seconds):
-    """By the slower suites."""
-    slow = [s for s in in_order(mutant["file"], seconds) if is_slow(s)]
-    asan = [f"build/asan/test/{s[5:]}" for s in slow if s.startswith("asan/")]
-    make_plain(LIBRARY, *{f"build/test/{s.split()[0]}" for s in slow if not s.startswith("asan/")})
-    make_plain(LIBRARY_ASAN, *asan, build=BUILD_ASAN)
-    path, before, after = texts(mutant)
-    try:
-        open(path, "w").write(after)
-        if not (make(LIBRARY) and make(LIBRARY_ASAN, build=BUILD_ASAN)):
-            sys.exit(f"mutants: no build for AddressSanitizer: {FOLDER}/make.log")
-        failed = first_to_fail(slow, seconds)
-    finally:
-        open(path, "w").write(before)
-    return dict(mutant, fate="killed" if failed else "survived", by=failed or "", met="slow")
+    """By the slower suites, then by the near ones under AddressSanitizer."""
+    _, slow, asan = in_order(mutant["file"], seconds)
+    for library, build, suites in (LIBRARY, BUILD, slow), (LIBRARY_ASAN, BUILD_ASAN, asan):
+        make_plain(library, *{program(s) for s in suites}, build=build)
+        path, before, after = texts(mutant)
+        try:
+            open(path, "w").write(after)
+            failed = first_to_fail(suites, seconds) if make(library, build=build) else "the compiler"
+        finally:
+            open(path, "w").write(before)
+        if failed:
+            return dict(mutant, fate="killed", by=failed, met="slow")
+    return dict(mutant, met="slow")
 
 
 def main():
@@ -368,13 +362,12 @@ def main():
 
 
 def report(done):
-    print("\n\n".join([""] + [d["diff"] for d in done if d["fate"] == "survived"]))
-    killed, survived, broken, same = (
-        sum(d["fate"] == fate for d in done) for fate in ("killed", "survived", "uncompilable", "same code")
-    )
-    valid = killed + survived
-    print(f"\n{broken} did not compile, {same} changed nothing")
-    print(f"{killed} of {valid} killed ({100 * killed / max(valid, 1):.1f} %)")
+    for d in done:
+        print(f"\n{d['diff']}" if d["fate"] == "survived" else "", end="")
+    count = collections.Counter(d["fate"] for d in done)
+    valid = count["killed"] + count["survived"]
+    print(f"\n{count['uncompilable']} did not compile, {count['same code']} changed nothing")
+    print(f"{count['killed']} of {valid} killed ({100 * count['killed'] / max(valid, 1):.1f} %)")
 
 
 main()
