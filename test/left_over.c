@@ -5,7 +5,6 @@
 #include <tapegrad.h>
 #include <tapegrad/autocast.h>
 #include <tapegrad/debug.h>
-#include <tapegrad/profiler.h>
 #include <tapegrad/random.h>
 
 static void __attribute__((destructor)) nothing_is_left_over(void)
@@ -15,7 +14,6 @@ static void __attribute__((destructor)) nothing_is_left_over(void)
     if (!tensor_grad_enabled()) left = "grad mode is off";
     if (tensor_autocast_enabled()) left = "autocast is on";
     if (tensor_set_detect_anomaly(false)) left = "anomalies are looked for";
-    if (tensor_profiling()) left = "the profiler is on";
     if (!tensor_use_torch_dropout(true)) left = "dropout is not PyTorch's";
     if (!left) return;
     fprintf(stderr, "left over: %s\n", left);
