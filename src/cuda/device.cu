@@ -322,10 +322,20 @@ static void release_cached(DeviceContext *c)
 
 static bool lost(DeviceContext *c) { return c->lost; }
 
+/* What a call of the program's own left behind, a bad launch shape say, is not blamed on ours. */
+static bool others_failed()
+{
+    if (cudaPeekAtLastError() == cudaSuccess) return false;
+    const cudaError_t status = cudaGetLastError();
+    if (cudaPeekAtLastError() != cudaSuccess) return false; /* the device is lost, as ours will say */
+    gpu_check(status, "a CUDA call of the program's own before this one");
+    return true;
+}
+
 /* Kernels of a thread that copies beside the queue wait for its copies. */
 static bool begin(DeviceContext *c, const Turn &turn)
 {
-    return turn.ready && !(gpu_beside(c) && gpu_land(c, nullptr, 0));
+    return turn.ready && !others_failed() && !(gpu_beside(c) && gpu_land(c, nullptr, 0));
 }
 
 static int finish(int status)

@@ -63,29 +63,66 @@ static void precision_of_products(void **state)
     tensor_scope_close(scope);
 }
 
-/* A kernel fails as it runs: all later calls say where it came to light.  In a process of its own. */
+/* A kernel fails as it runs: all later calls say where it came to light, or which call it was where each is
+ * waited for.  0: right. */
+static int lose(bool at_once)
+{
+    void (*fail_launch)(int64_t);
+    *(void **)&fail_launch = emu_symbol("cuemu_fail_launch");
+    Tensor *x = pattern(SHAPE(5), "emu:0");
+    fail_launch(1);
+    Tensor *y = tensor_mul(x, x);
+    bool right = at_once ? !y : y && tensor_synchronize("emu:0") == -1;
+    for (int again = 0; again < 2; again++) {
+        right = right && tensor_error_code() == TENSOR_EDEVICE &&
+                strstr(tensor_error(),
+                       at_once ? "emu:0 is lost since mul: " : "emu:0 is lost since tensor_synchronize: ");
+        if (!right) fprintf(stderr, "%s\n", tensor_error());
+        tensor_error_clear();
+        right = right && !tensor_add(x, x);
+    }
+    tensor_error_clear();
+    return right ? 0 : 1;
+}
+
+/* In a process of its own; TAPEGRAD_CUDA_SYNC is read at the first launch. */
 static void a_lost_device(void **state)
 {
     (void)state;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        void (*fail_launch)(int64_t);
-        *(void **)&fail_launch = emu_symbol("cuemu_fail_launch");
-        Tensor *x = pattern(SHAPE(5), "emu:0");
-        fail_launch(1);
-        bool right = tensor_mul(x, x) && tensor_synchronize("emu:0") == -1;
-        for (int again = 0; again < 2; again++) {
-            right = right && tensor_error_code() == TENSOR_EDEVICE &&
-                    strstr(tensor_error(), "emu:0 is lost since tensor_synchronize: ");
-            tensor_error_clear();
-            right = right && !tensor_add(x, x);
+    for (int at_once = 0; at_once < 2; at_once++) {
+        fflush(NULL);
+        const pid_t child = fork();
+        if (child == 0 && at_once) {
+            setenv("TAPEGRAD_CUDA_SYNC", "1", 1);
+            execl("/proc/self/exe", "test_emu", "lost", (char *)NULL);
         }
-        _exit(right ? 0 : 1);
+        if (child == 0) _exit(lose(false));
+        int status = -1;
+        assert_true(child > 0 && waitpid(child, &status, 0) == child);
+        assert_int_equal(status, 0);
     }
-    int status = -1;
-    assert_true(child > 0 && waitpid(child, &status, 0) == child);
-    assert_int_equal(status, 0);
+}
+
+/* A kernel of the program's own runs in order with ours; one with a bad launch shape is told as its own,
+ * once. */
+static void a_kernel_of_ones_own(void **state)
+{
+    (void)state;
+    void (*launch)(void *, unsigned, unsigned, float *);
+    *(void **)&launch = emu_symbol("cuemu_user_kernel");
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_to_device(tensor_full(SHAPE(1), 3, TENSOR_F32), "emu:0"), *y = tensor_mul(x, x);
+    launch(tensor_device_stream("emu:0"), 1, 1, tensor_data(y));
+    assert_true(tensor_item(tensor_mul(y, y)) == 100);
+    launch(tensor_device_stream("emu:0"), 1, 4096, tensor_data(y));
+    assert_null(tensor_mul(x, x));
+    assert_int_equal(tensor_error_code(), TENSOR_EDEVICE);
+    assert_non_null(strstr(tensor_error(), "a CUDA call of the program's own before this one: "));
+    assert_non_null(strstr(tensor_error(), "invalid configuration argument"));
+    tensor_error_clear();
+    assert_true(tensor_item(tensor_add(y, y)) == 20);
+    assert_null(tensor_error());
+    tensor_scope_close(scope);
 }
 
 /* No memory at any point of a step: nothing has changed, and the next one is right. */
@@ -175,16 +212,15 @@ static void a_copy_passes_a_held_kernel(void **state)
     tensor_scope_close(scope);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_devices),
-        cmocka_unit_test(precision_of_products),
-        cmocka_unit_test(a_lost_device),
-        cmocka_unit_test(a_step_without_memory),
-        cmocka_unit_test(a_copy_passes_a_held_kernel),
+        cmocka_unit_test(two_devices),           cmocka_unit_test(precision_of_products),
+        cmocka_unit_test(a_lost_device),         cmocka_unit_test(a_kernel_of_ones_own),
+        cmocka_unit_test(a_step_without_memory), cmocka_unit_test(a_copy_passes_a_held_kernel),
     };
     setenv("TAPEGRAD_TEST_DEVICE", "emu:0", 1);
     if (!test_device_opens()) return 1;
+    if (argc == 2 && strcmp(argv[1], "lost") == 0) return lose(true);
     return cmocka_run_group_tests_name("the emulated device", tests, NULL, NULL);
 }

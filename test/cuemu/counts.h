@@ -20,6 +20,8 @@ CuemuCounts cuemu_counts(void);
 void cuemu_fail_allocation(int64_t n);
 /* The n-th launch from now on fails as it runs: the device is lost. */
 void cuemu_fail_launch(int64_t n);
+/* A program's own kernel, which adds 1 to *x. */
+void cuemu_user_kernel(void *stream, unsigned blocks, unsigned threads, float *x);
 /* While on, no kernel begins: who waits for one stands. */
 void cuemu_hold(int on);
 

@@ -239,6 +239,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaMallocHost(void **p, size_t n); /* pinned: copies from and to it are not waited for */
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags);

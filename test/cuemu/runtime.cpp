@@ -259,6 +259,12 @@ cudaError_t cudaGetLastError(void)
     return e;
 }
 
+cudaError_t cudaPeekAtLastError(void)
+{
+    HOLD;
+    return last;
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
@@ -338,6 +344,13 @@ void cuemu_fail_launch(int64_t n)
 {
     HOLD;
     failing_launch = n;
+}
+
+static void add_one(float *x) { *x += 1; }
+
+void cuemu_user_kernel(void *stream, unsigned blocks, unsigned threads, float *x)
+{
+    CU_LAUNCH(add_one, blocks, threads, (cudaStream_t)stream, x);
 }
 
 void cuemu_hold(int on)
