@@ -95,6 +95,9 @@ static bool absorb(Batch *t, int x, int other, int64_t *n, int64_t *step, int64_
     return true;
 }
 
+/* An operand without elements may have no address. */
+static char *moved(const char *at, int64_t bytes) { return at ? (char *)(uintptr_t)at + bytes : NULL; }
+
 static int run(const Product *p, GemmArgs *args, const Batch *t, const char *a, const char *b, char *c)
 {
     const int last = t->ndim - 1;
@@ -112,8 +115,9 @@ static int run(const Product *p, GemmArgs *args, const Batch *t, const char *a, 
         if (RUN_KERNEL(p->op, p->place, gemm, args)) return -1;
         for (int i = last - 1; i >= 0; i--) {
             const int64_t by = ++at[i] < t->shape[i] ? 1 : 1 - t->shape[i];
-            a += by * t->stride[A][i] * size, b += by * t->stride[B][i] * size,
-                c += by * t->stride[C][i] * c_size, before += before ? by * t->stride[C][i] * c_size : 0;
+            a = moved(a, by * t->stride[A][i] * size), b = moved(b, by * t->stride[B][i] * size);
+            c = moved(c, by * t->stride[C][i] * c_size);
+            before = moved(before, by * t->stride[C][i] * c_size);
             if (by == 1) break;
             at[i] = 0;
         }
