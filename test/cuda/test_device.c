@@ -511,7 +511,9 @@ static int run_all(int argc, char **argv)
     if (!test_device_opens()) return 1;
     tensor_use_torch_dropout(false); /* masks of devices are Philox's */
     int failed = run_registry(argc, argv, "ops on a device", check_op);
-    return in_shard(0) ? failed + cmocka_run_group_tests_name("a device", tests, NULL, NULL) : failed;
+    if (in_shard(0)) failed += cmocka_run_group_tests_name("a device", tests, NULL, NULL);
+    tensor_use_torch_dropout(true);
+    return failed;
 }
 
 int main(int argc, char **argv)

@@ -300,5 +300,7 @@ int main(int argc, char **argv)
                                         .test_func = trains,
                                         .initial_state = (void *)(uintptr_t)&nets[i] };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests_name("nets on a device", tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests_name("nets on a device", tests, NULL, NULL);
+    tensor_use_torch_dropout(true);
+    return failed;
 }
