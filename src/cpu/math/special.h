@@ -60,7 +60,8 @@ SPECIAL_FN double special_zeta(double s, double q)
         sum += term;
         if (term < 0x1p-60 * sum) return sum;
     }
-    const double power = pow(q, -s), integral = q * power / (s - 1);
+    const double power = pow(q, -s); /* which may underflow where the integral does not */
+    const double integral = (power < 0x1p-1000 ? pow(q, 1 - s) : q * power) / (s - 1);
     double t = s * power / q;
     sum += integral + .5 * power;
     for (int j = 0; j < (int)(sizeof bernoulli / sizeof *bernoulli); j++) {
