@@ -126,7 +126,7 @@ $(B)/$(SONAME): $(OBJECTS) src/export.map $(B)/flags.link
 $(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 
-include mk/tests.mk mk/cuda.mk mk/ci.mk mk/examples.mk mk/docs.mk mk/install.mk
+include mk/tests.mk mk/cuda.mk mk/ci.mk mk/examples.mk mk/docs.mk mk/install.mk mk/kit.mk
 -include $(shell find $(addprefix $(B)/,src nn optim train test cuda emu) -name '*.d' 2>/dev/null)
 
 clean: ; rm -rf build
@@ -141,6 +141,7 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make mutants     N=200 SEED=1: what of random mistakes in the sources the suites find
 # |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)
 # |make bench       steps, kernels beside PyTorch (CASES=regex FORMS= JSON=)   make bench-ops  op by op
+# |make gpu-kit     what tools/gpu_check.sh needs on a machine with a GPU, in build/gpu-kit
 # |make bench-conv  passes of convolutions (PATTERN=, SHAPES=random SEED=)
 # |make bench-train nn_fit beside the loop written out   make bench-scaling  cost by how many (LARGEST=)
 # |make examples    the course, in build/examples

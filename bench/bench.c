@@ -1,7 +1,8 @@
 /* bench.c - our side of the benchmarks: bench CASE THREADS sets the case up, runs it a few times, says
  * "ready", and then for each line with a number of seconds prints the median time of a block, in nanoseconds
  * per unit, and by how many KiB the peak of resident memory grew since the start. bench/side_by_side.py runs
- * it in turn with PyTorch. bench ceiling prints what the machine can do at most. */
+ * it in turn with PyTorch. bench ceiling prints what the machine can do at most.  DEVICE=cuda:0: steps and
+ * inference there, and the peak of the device's memory. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include <time.h>
 #include "cases.h"
 #include <tapegrad.h>
+
+static const char *device = "cpu";
 
 static double now(void)
 {
@@ -29,10 +32,12 @@ static double median_block(const BenchCase *c, double seconds)
     enum { BLOCKS = 5 };
     double found[BLOCKS], t = now();
     c->block();
+    tensor_synchronize(device);
     const long n = (long)(seconds / BLOCKS / (now() - t + 1e-9)) + 1;
     for (int i = 0; i < BLOCKS; i++) {
         t = now();
         for (long j = 0; j < n; j++) c->block();
+        tensor_synchronize(device);
         found[i] = (now() - t) / (double)n / c->per * 1e9;
     }
     qsort(found, BLOCKS, sizeof *found, ascending);
@@ -43,7 +48,7 @@ static long peak_kilobytes(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
+    return strcmp(device, "cpu") == 0 ? usage.ru_maxrss : tensor_device_memory(device).peak / 1024;
 }
 
 /* The sizes in a name that begins as the case's, or NULL. */
@@ -78,6 +83,7 @@ int main(int argc, char **argv)
                ceiling_copy(64 << 20));
         return 0;
     }
+    if (getenv("DEVICE")) tensor_set_default_device(device = getenv("DEVICE"));
     const BenchCase *const tables[] = { bench_steps, bench_kernels, bench_small };
     if (argc > 2) tensor_set_num_threads(atoi(argv[2]));
     for (size_t i = 0; argc > 1 && i < sizeof tables / sizeof *tables; i++)

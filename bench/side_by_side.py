@@ -11,13 +11,15 @@ PyTorch's.
 
 CASES=regex chooses, ROUNDS and SECONDS say how long, FORMS="eager" leaves out torch.compile and
 channels_last, JSON=path writes the table as JSON; --names lists the cases.
-PYTHON chooses the interpreter that has PyTorch.
+PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures steps and inference there; the
+ceilings are the CPU's, so that no share is said.
 """
 
 import json, os, platform, re, statistics, subprocess, sys, time
 
 ROUNDS, SECONDS = int(os.environ.get("ROUNDS", "7")), float(os.environ.get("SECONDS", "0.5"))
 FORMS = os.environ.get("FORMS", "eager channels_last compiled fused foreach").split()
+DEVICE = os.environ.get("DEVICE", "").removeprefix("cpu")
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_worker.py")
 
 STEPS = "mlp mnist_cnn resnet18 nanogpt lstm".split()
@@ -85,7 +87,8 @@ def share(name, ns, flops, ceiling):
     if size:
         moved = int(size[2]) * (3 if size[1] == "add" else 2)
         return moved / (ns * 1e-9) / ceiling["copy"][int(size[2])]
-    counted = flops and "_bf16_" not in name  # the ceiling is that of f32
+    # The ceiling is that of f32 on the CPU.
+    counted = flops and "_bf16_" not in name and not DEVICE
     return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
 
 
@@ -141,7 +144,8 @@ def main():
     )
     ceiling = dict(flops=flops, copy=dict(zip((4 << 10, 4 << 20, 64 << 20), copies)))
     model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-    machine = dict(cpu=model[1] if model else platform.machine(), date=time.strftime("%Y-%m-%d"))
+    machine = dict(cpu=model[1] if model else platform.machine(), device=DEVICE)
+    machine["date"] = time.strftime("%Y-%m-%d")
     version = subprocess.run(
         [sys.executable, "-c", "import torch; print(torch.__version__)"], capture_output=True
     )

@@ -16,14 +16,25 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
+DEVICE = os.environ.get("DEVICE", "cpu").split(":")[0]
+
+
 def peak():
+    if DEVICE == "cuda":
+        return torch.cuda.max_memory_allocated() // 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 BASE = peak()
 case, form, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
 torch.set_num_threads(threads)
+torch.set_default_device(DEVICE)
 torch.manual_seed(0)
+
+
+def wait():
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
 
 
 # ---- networks, as bench/nets.c has them
@@ -181,7 +192,7 @@ def shaped(net, x):
 
 
 def mixed():
-    return torch.autocast("cpu", torch.bfloat16, enabled="_bf16_" in case)
+    return torch.autocast(DEVICE, torch.bfloat16, enabled="_bf16_" in case)
 
 
 def classifier(net, x, classes, rows, make_optimizer):
@@ -490,12 +501,14 @@ def count(block):
 def median_block(block, per, seconds):
     t = time.perf_counter()
     block()
+    wait()
     n = int(seconds / 5 / (time.perf_counter() - t + 1e-9)) + 1
     found = []
     for _ in range(5):
         t = time.perf_counter()
         for _ in range(n):
             block()
+        wait()
         found.append((time.perf_counter() - t) / n / per * 1e9)
     return statistics.median(found)
 

@@ -11,12 +11,15 @@ CU_SOURCES := $(shell find src/cuda -name "*.cu" | LC_ALL=C sort)
 CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
 CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I. -I$(B)/include
 
-# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones.
+# Machine code for each chip, and PTX of the newest, from which drivers make code for later ones; compressed,
+# a fifteenth of its size.
 # CUDA_OPT=-O1 on the host and -Xptxas -O1 for the chip do where it need only compile.
 CUDA_OPT   ?= -O3
 GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
-NVFLAGS    := $(CU_FLAGS) $(CUDA_OPT) -lineinfo $(GENCODE) -Werror all-warnings \
+# Line numbers, which sanitizers and profilers want, are two thirds of what is left: CUDA_LINES=-lineinfo.
+SQUEEZE    := $(if $(NVCC),$(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size))
+NVFLAGS    := $(CU_FLAGS) $(CUDA_OPT) $(CUDA_LINES) $(GENCODE) $(SQUEEZE) -Werror all-warnings \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
 $(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS)))
 
