@@ -94,6 +94,7 @@ typedef struct OpRow {
     const char *spelled;     /* how a derivative's text calls it, where not by its name: "fabs", "<" */
     OpRowSpecial special[4]; /* rows that serve for some p */
     int for_bool;            /* the row that serves for bool */
+    int by_one[2];           /* those that have a, or b, as their parameter, to the same bits; 0: none */
     unsigned autocast;       /* its class (autocast.h); 0: AUTOCAST_AS_IS */
 } OpRow;
 

@@ -42,6 +42,7 @@ typedef struct Strided {
  * a device that takes halves f32 beside these, or these beside f32. */
 typedef struct MapArgs {
     int row, part;
+    int by_one[2]; /* of a row of a and b: the row that has a, or b, as its parameter; 0: none */
     int ndim;
     int64_t count, shape[KERNEL_MAX_DIMS];
     Strided out, in[ROW_OPERANDS];

@@ -339,18 +339,6 @@ static OpRowLoop fast_loop(const MapKernels *kernels, const MapArgs *m, int comp
     return type <= MAP_F64 ? kernels->gradient[m->row][m->part - 1][type] : NULL;
 }
 
-/* The row that has operand k of this one as its parameter. */
-static int row_of_one(int row, int k)
-{
-    switch (row) {
-    case ROW_add: return ROW_add_scalar;
-    case ROW_mul: return ROW_mul_scalar;
-    case ROW_sub: return k == ROW_A ? ROW_rsub_scalar : ROW_sub_scalar;
-    case ROW_div: return k == ROW_A ? -1 : ROW_div_scalar;
-    default: return -1;
-    }
-}
-
 int cpu_map(MapArgs *m)
 {
     if (m->row >= ROW_FAST) return map_rare(m);
@@ -363,10 +351,8 @@ int cpu_map(MapArgs *m)
     loop.to_bool = kernels->to_bool[m->row];
     loop.out_size = loop.to_bool ? 1 : loop.size;
     loop.bool_out = m->out.dtype == TENSOR_BOOL && !loop.to_bool;
-    for (int k = ROW_A; k <= ROW_B && real && m->part == ROW_FORWARD; k++) {
-        const int row = row_of_one(m->row, k);
-        if (row >= 0) loop.of_one[k] = kernels->forward[row][loop.compute];
-    }
+    for (int k = ROW_A; k <= ROW_B && real && m->part == ROW_FORWARD; k++)
+        if (m->by_one[k]) loop.of_one[k] = kernels->forward[m->by_one[k]][loop.compute];
     return run(&loop, m);
 }
 

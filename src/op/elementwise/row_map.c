@@ -83,6 +83,8 @@ int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor 
     loop_params(op->row, out->dtype, params, p);
     m.row = row_of(op, part, out->dtype, p);
     m.part = part, m.params = p;
+    const bool itself = m.row == op->row->id;
+    for (int k = 0; k < 2; k++) m.by_one[k] = itself ? op->row->by_one[k] : 0;
     lay_out(&m, out, in);
     if (unlikely(op->row->id < 0))
         return on_host(out->place) ? map_user_row(op, &m)
