@@ -249,11 +249,13 @@ typedef struct GatherArgs {
 } GatherArgs;
 
 /* conv2d - x [batch, in, d, h, w], weight [out, in / groups, kd, kh, kw], bias [out] or NULL, y [batch, out,
- * od, oh, ow]; all dense.  With fewer than three dimensions the first ones have size 1. conv2d_grad_input: dx
+ * od, oh, ow]; all dense, x and y in the layout that is said: LAYOUT_LAST has their channels behind the last
+ * dimension.  With fewer than three dimensions the first ones have size 1. conv2d_grad_input: dx
  * from y (= dy) and weight, plus bias [in] or NULL; conv2d_grad_weight: dweight from x and dy, and dbias if
  * not NULL. */
+typedef enum ImageLayout { LAYOUT_FIRST, LAYOUT_LAST } ImageLayout;
 typedef struct ConvArgs {
-    int dtype;
+    int dtype, layout;
     int64_t batch, in, d, h, w, out, od, oh, ow, kd, kh, kw, groups;
     int64_t stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w;
     void *x, *weight, *bias, *y;
@@ -262,11 +264,12 @@ typedef struct ConvArgs {
 /* pools - over dense planes [depth, height, width] (1 for a dimension that there is not).  max: padding
  * counts as -inf, NaN wins, first in window order on ties; index (i64, position within the plane) is written
  * forward and read backward.  avg: divisor as in PyTorch.  adaptive: window i of out over in is [floor(i in /
- * out), ceil((i + 1) in / out)), and no other size is read. */
+ * out), ceil((i + 1) in / out)), and no other size is read.  LAYOUT_LAST: x, y and
+ * index lie with their channels last; an image has `channels` planes. */
 typedef struct PoolArgs {
-    int dtype;
+    int dtype, layout;
     bool adaptive;
-    int64_t planes, in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
+    int64_t channels, planes, in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
     bool count_include_pad;
     int64_t divisor; /* 0: none given */
     void *x, *y;     /* backward: x receives dx, y holds dy */

@@ -177,12 +177,78 @@ static void calls_of_modules(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- channels last --------------------------------------------------------------------------- */
+
+enum { IMAGE_OPS = 5 };
+
+static Tensor *image_op(int which, Tensor *x, Tensor *w, Tensor *b)
+{
+    switch (which) {
+    case 0: return tensor_conv2d(x, w, b, .padding = 1, .stride = 2);
+    case 1: return tensor_conv2d(x, tensor_narrow(w, 1, 0, 3), b, .groups = 2);
+    case 2: return tensor_max_pool2d(x, 3, .stride = 2, .padding = 1);
+    case 3: return tensor_avg_pool2d(x, 2);
+    default: return tensor_adaptive_avg_pool2d(x, SHAPE(3, 2));
+    }
+}
+
+/* [N, C, H, W] in memory as [N, H, W, C]. */
+static Tensor *with_channels_last(Tensor *x)
+{
+    return tensor_permute(tensor_contiguous(tensor_permute(x, SHAPE(0, 2, 3, 1))), SHAPE(0, 3, 1, 2));
+}
+
+/* (The weight of op 1 is a part of another, which is copied in any layout.) */
+static void no_dense_copies(int which, int last)
+{
+    for (int s = SLOT_conv2d; last && which != 1 && s <= SLOT_avg_pool_grad; s++)
+        if (slot_calls.fed[MADE_DENSE][s]) fail_msg("op %d makes operands dense for %s", which, slot_name[s]);
+}
+
+/* Results and gradients are those of the dense layout, and lie as x does; no operand is made dense.  The CPU
+ * declines, and computes the same from a copy. */
+static void channels_last(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 2 * IMAGE_OPS; turn++) {
+        const int which = turn / 2;
+        const TensorDtype dtype = turn % 2 ? TENSOR_BF16 : TENSOR_F32;
+        TensorScope scope = tensor_scope_open();
+        Tensor *x = tensor_detach(on_device(SHAPE(2, 6, 9, 8), dtype)),
+               *w = on_device(SHAPE(4, 6, 3, 3), dtype), *b = on_device(SHAPE(4), dtype), *y[2],
+               *grad[2][3] = { { NULL } };
+        for (int last = 0; last < 2; last++) {
+            Tensor *in[3] = { tensor_requires_grad_(tensor_detach(last ? with_channels_last(x) : x), true), w,
+                              b };
+            forget_slot_calls();
+            y[last] = image_op(which, in[0], in[1], in[2]);
+            assert_non_null(y[last]);
+            no_dense_copies(which, last);
+            Tensor *g = tensor_detach(tensor_cos(y[last]));
+            if (last) g = with_channels_last(g);
+            forget_slot_calls();
+            assert_int_equal(tensor_gradients_many(TENSORS(y[last]), TENSOR_LIST(in, which < 2 ? 3 : 1),
+                                                   grad[last], .grad_outputs = TENSORS(g)),
+                             0);
+            no_dense_copies(which, last);
+        }
+        assert_true(tensor_stride(y[1], 1) == 1 && tensor_stride(grad[1][0], 1) == 1);
+        assert_true(tensor_equal(y[0], y[1]));
+        Tensor *here[3] = { tensor_to_device(x, "cpu"), tensor_to_device(w, "cpu"),
+                            tensor_to_device(b, "cpu") };
+        assert_true(tensor_equal(image_op(which, here[0], here[1], here[2]),
+                                 image_op(which, with_channels_last(here[0]), here[1], here[2])));
+        for (int i = 0; i < (which < 2 ? 3 : 1); i++) assert_true(tensor_equal(grad[0][i], grad[1][i]));
+        tensor_scope_close(scope);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (!test_device_opens()) return 1;
     watch_device(test_device());
     const struct CMUnitTest tests[] = { cmocka_unit_test(calls_of_a_layer),
-                                        cmocka_unit_test(calls_of_modules) };
+                                        cmocka_unit_test(calls_of_modules), cmocka_unit_test(channels_last) };
     const int failed = run_registry(argc, argv, "kernels that ops ask for", check_op);
     return failed + cmocka_run_group_tests_name("kernels that layers ask for", tests, NULL, NULL);
 }

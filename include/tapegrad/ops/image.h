@@ -22,7 +22,9 @@
  * Floating operands of one call have one dtype (EDTYPE).  f16 and bf16 compute in f32 and round once.
  * Integers are taken where a function says so, on the CPU, and give integers modulo 2 to their width.
  * Results are the same bits on any number of threads.  A bias may be NULL; the dimension N of batches may
- * be 0 or missing. */
+ * be 0 or missing.  On a device that has kernels for it, convolutions and pools of images whose channels lie
+ * last in memory (a permuted [N, H, W, C]) read them there, and their results and gradients lie so, too; the
+ * CPU makes a dense copy. */
 #ifndef TAPEGRAD_OPS_IMAGE_H
 #define TAPEGRAD_OPS_IMAGE_H
 

@@ -317,6 +317,7 @@ static int forward(const ConvArgs *a)
 
 int cpu_conv2d(ConvArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     if (!dtype_is_float(a->dtype)) return conv_integers(a), 0;
     return forward(a) ? fail_memory("conv2d") : 0;
 }
@@ -422,6 +423,7 @@ static int input_by_turning(const Plan *p, ConvArgs *t)
 
 int cpu_conv2d_grad_input(ConvArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     if (!dtype_is_float(a->dtype)) return conv_integers_grad_input(a), 0;
     const Plan p = plan_for(a, 0);
     ConvArgs t = turned(a);
@@ -574,6 +576,7 @@ static void bias_sums(const Plan *p)
 
 int cpu_conv2d_grad_weight(ConvArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     Plan p = plan_for(a, 0);
     if (a->bias) bias_sums(&p);
     if (a->out * p.rows == 0) return 0;

@@ -39,6 +39,7 @@ static void max_pool_plane(void *ctx, int64_t i)
 
 int cpu_max_pool(PoolArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     if (!dtype_is_float(a->dtype)) return max_pool_integers(a), 0;
     parallel_for(a->planes, threads_for(a), max_pool_plane, &(Planes){ a, pool_of(a) });
     return 0;
@@ -54,6 +55,7 @@ static void max_pool_grad_plane(void *ctx, int64_t i)
 
 int cpu_max_pool_grad(PoolArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     parallel_for(a->planes, threads_for(a), max_pool_grad_plane, &(Planes){ a, pool_of(a) });
     return 0;
 }
@@ -68,6 +70,7 @@ static void avg_pool_plane(void *ctx, int64_t i)
 
 int cpu_avg_pool(PoolArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     if (!dtype_is_float(a->dtype)) return avg_pool_integers(a), 0;
     parallel_for(a->planes, threads_for(a), avg_pool_plane, &(Planes){ a, pool_of(a) });
     return 0;
@@ -84,6 +87,7 @@ static void avg_pool_grad_plane(void *ctx, int64_t i)
 
 int cpu_avg_pool_grad(PoolArgs *a)
 {
+    if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     parallel_for(a->planes, threads_for(a), avg_pool_grad_plane, &(Planes){ a, pool_of(a) });
     return 0;
 }

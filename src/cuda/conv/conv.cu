@@ -26,8 +26,9 @@ struct ConvCall {
     ConvAxis axis[AXES];
     int64_t images, in, out, groups; /* channels of a group */
     int64_t taps, pixels, positions;
-    int64_t rows, columns, depth, classes; /* of a group; the most that a class has */
-    int64_t pieces, piece;                 /* of the depth */
+    int64_t x_channel, x_pixel, y_channel, y_pixel; /* how far neighbours lie apart */
+    int64_t rows, columns, depth, classes;          /* of a group; the most that a class has */
+    int64_t pieces, piece;                          /* of the depth */
     int64_t column_blocks;
     const void *left, *right, *bias;
     void *result;         /* pieces > 1: their sums, wide */
@@ -82,9 +83,9 @@ template <int kind> struct ConvView {
     __device__ ConvView(const ConvCall &call, int64_t group_, int64_t number)
         : c(call), group(group_), columns(call.columns), depth(call.depth)
     {
-        left = group * c.out * (kind == CONV_WEIGHT ? c.positions : c.in * c.taps);
-        left_row = kind == CONV_FORWARD ? c.in * c.taps : kind == CONV_INPUT ? c.taps : c.positions;
-        result_row = kind == CONV_FORWARD ? c.positions : kind == CONV_INPUT ? c.pixels : c.columns;
+        left = group * c.out * (kind == CONV_WEIGHT ? c.y_channel : c.in * c.taps);
+        left_row = kind == CONV_FORWARD ? c.in * c.taps : kind == CONV_INPUT ? c.taps : c.y_channel;
+        result_row = kind == CONV_FORWARD ? c.y_channel : kind == CONV_INPUT ? c.x_channel : c.columns;
         if constexpr (kind == CONV_INPUT) {
             int64_t pixels = 1, taps = 1;
             for (int a = AXES - 1; a >= 0; a--) {
@@ -110,11 +111,11 @@ template <int kind> struct ConvView {
                 t += at * scale, scale *= x.kernel;
             }
             s.left = k * c.in * c.taps + t;
-            locate(s.right, k * c.positions);
+            locate(s.right, k * c.y_channel);
         } else {
             s.right = of_position(k);
             const int64_t position = split_off(k, c.positions);
-            s.left = k * c.out * c.groups * c.positions + position;
+            s.left = k * c.out * c.groups * c.positions + position * c.y_pixel;
         }
         return s;
     }
@@ -124,9 +125,9 @@ template <int kind> struct ConvView {
         ConvColumn q;
         if constexpr (kind == CONV_FORWARD) {
             q.right = of_position(n);
-            q.right.at += group * c.in * c.pixels;
+            q.right.at += group * c.in * c.x_channel;
             const int64_t position = split_off(n, c.positions);
-            q.result = (n * c.groups + group) * c.out * c.positions + position;
+            q.result = y_of(n) + position * c.y_pixel;
         } else if constexpr (kind == CONV_INPUT) {
             int64_t at = 0, scale = 1;
             for (int a = AXES - 1; a >= 0; a--) {
@@ -134,12 +135,12 @@ template <int kind> struct ConvView {
                 q.right.i[a] = (i + c.axis[a].pad) / c.axis[a].stride;
                 at += i * scale, scale *= c.axis[a].in;
             }
-            locate(q.right, (n * c.groups + group) * c.out * c.positions);
-            q.result = (n * c.groups + group) * c.in * c.pixels + at;
+            locate(q.right, y_of(n));
+            q.result = n * c.groups * c.in * c.pixels + group * c.in * c.x_channel + at * c.x_pixel;
         } else {
             q.result = group * c.out * c.columns + n;
             q.right = of_tap(n);
-            q.right.at += group * c.in * c.pixels;
+            q.right.at += group * c.in * c.x_channel;
         }
         return q;
     }
@@ -155,14 +156,20 @@ template <int kind> struct ConvView {
     __device__ int size(int a) const { return kind == CONV_INPUT ? c.axis[a].out : c.axis[a].in; }
     __device__ void locate(ConvPlace &p, int64_t base) const
     {
-        p.at = base + ((int64_t)p.i[0] * size(1) + p.i[1]) * size(2) + p.i[2];
+        const int64_t pixel = ((int64_t)p.i[0] * size(1) + p.i[1]) * size(2) + p.i[2];
+        p.at = base + pixel * (kind == CONV_INPUT ? c.y_pixel : c.x_pixel);
+    }
+    /* Where the group's channels of y begin in an image. */
+    __device__ int64_t y_of(int64_t image) const
+    {
+        return image * c.groups * c.out * c.positions + group * c.out * c.y_channel;
     }
     /* A channel of x and a tap. */
     __device__ ConvPlace of_tap(int64_t k) const
     {
         ConvPlace p;
         for (int a = AXES - 1; a >= 0; a--) p.i[a] = (int)split_off(k, c.axis[a].kernel) * c.axis[a].dilation;
-        locate(p, k * c.pixels);
+        locate(p, k * c.x_channel);
         return p;
     }
     /* An image, and where in it the window of a position begins. */
@@ -402,6 +409,9 @@ static bool conv_call(const ConvArgs *a, ConvCall *c)
     c->in = a->in / a->groups, c->out = a->out / a->groups, c->groups = a->groups;
     c->taps = a->kd * a->kh * a->kw, c->pixels = a->d * a->h * a->w, c->positions = a->od * a->oh * a->ow;
     c->images = a->batch, c->classes = 1;
+    const bool last = a->layout == LAYOUT_LAST;
+    c->x_channel = last ? 1 : c->pixels, c->x_pixel = last ? a->in : 1;
+    c->y_channel = last ? 1 : c->positions, c->y_pixel = last ? a->out : 1;
     return set_axis(&c->axis[0], a->d, a->od, a->kd, a->stride_d, a->pad_d, a->dilation_d) &&
            set_axis(&c->axis[1], a->h, a->oh, a->kh, a->stride_h, a->pad_h, a->dilation_h) &&
            set_axis(&c->axis[2], a->w, a->ow, a->kw, a->stride_w, a->pad_w, a->dilation_w);
@@ -427,7 +437,7 @@ int gpu_conv2d(ConvArgs *a)
     c.rows = c.out, c.columns = a->batch * c.positions, c.depth = c.in * c.taps;
     c.left = a->weight, c.right = a->x, c.bias = a->bias, c.result = a->y;
     c.result_count = a->batch * a->out * c.positions;
-    return conv_run<CONV_FORWARD>(a->dtype, c, c.positions);
+    return conv_run<CONV_FORWARD>(a->dtype, c, c.y_channel);
 }
 
 int gpu_conv2d_grad_input(ConvArgs *a)
@@ -439,17 +449,18 @@ int gpu_conv2d_grad_input(ConvArgs *a)
     c.rows = c.in, c.depth = c.out * c.taps;
     c.left = a->weight, c.right = a->y, c.bias = a->bias, c.result = a->x;
     c.result_count = a->batch * a->in * c.pixels;
-    return conv_run<CONV_INPUT>(a->dtype, c, c.pixels);
+    return conv_run<CONV_INPUT>(a->dtype, c, c.x_channel);
 }
 
-static int bias_gradient(const ConvArgs *a, int64_t positions)
+static int bias_gradient(const ConvArgs *a, const ConvCall &c)
 {
+    const int64_t positions = c.positions;
     ReduceArgs r = {};
     r.kind = REDUCE_SUM, r.kept_ndim = 1, r.reduced_ndim = 2;
-    r.kept = r.kept_shape[0] = a->out, r.kept_stride[0] = positions;
+    r.kept = r.kept_shape[0] = a->out, r.kept_stride[0] = c.y_channel;
     r.reduced = a->batch * positions;
     r.reduced_shape[0] = a->batch, r.reduced_stride[0] = a->out * positions;
-    r.reduced_shape[1] = positions, r.reduced_stride[1] = 1;
+    r.reduced_shape[1] = positions, r.reduced_stride[1] = c.y_pixel;
     r.src = a->y, r.out = a->bias, r.src_dtype = r.out_dtype = a->dtype;
     return gpu_reduce(&r);
 }
@@ -458,7 +469,7 @@ int gpu_conv2d_grad_weight(ConvArgs *a)
 {
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
-    if (a->bias && bias_gradient(a, c.positions)) return -1;
+    if (a->bias && bias_gradient(a, c)) return -1;
     c.rows = c.out, c.columns = c.in * c.taps, c.depth = a->batch * c.positions;
     c.left = a->y, c.right = a->x, c.result = a->weight;
     c.result_count = a->out * c.columns;

@@ -1,4 +1,4 @@
-/* pool.cu - pooling over dense planes and its gradients (PoolArgs in device.h).
+/* pool.cu - pooling over dense planes, or with channels last, and its gradients (PoolArgs in device.h).
  *
  * A thread makes one element; a large window is shared by a team.  Gradients are gathered: each element of x
  * sums, in their order, over the windows that it lies in, so there are no atomics.  Sums of f32 and halves
@@ -82,6 +82,15 @@ __device__ inline void each_tap(const PoolArgs &p, const PoolWindow &w, Visit vi
 }
 
 static __device__ inline int64_t plane_of(const PoolArgs &p) { return p.in[0] * p.in[1] * p.in[2]; }
+static __device__ inline int64_t windows_of(const PoolArgs &p) { return p.out[0] * p.out[1] * p.out[2]; }
+
+/* Where element `at` of a plane of so many lies. */
+static __device__ inline int64_t pool_at(const PoolArgs &p, int64_t plane, int64_t at, int64_t size)
+{
+    if (p.layout == LAYOUT_FIRST) return plane * size + at;
+    const int64_t channel = split_off(plane, p.channels);
+    return (plane * size + at) * p.channels + channel;
+}
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
@@ -108,12 +117,12 @@ template <class Team, class T> __global__ void max_pool_kernel(PoolArgs p)
     using V = PoolWide<T>;
     const int64_t row = Team::row();
     int64_t plane = row;
-    if (row >= p.planes * p.out[0] * p.out[1] * p.out[2]) return;
+    if (row >= p.planes * windows_of(p)) return;
     const PoolWindow w = window_at(p, plane);
-    const int64_t base = plane * plane_of(p);
+    const int64_t to = pool_at(p, plane, row - plane * windows_of(p), windows_of(p));
     Highest<V> best = { 0, -1 };
     each_tap<Team>(p, w, [&](int64_t at) {
-        best = Higher()(best, Highest<V>{ pool_read<T>(p.x, base + at), at });
+        best = Higher()(best, Highest<V>{ pool_read<T>(p.x, pool_at(p, plane, at, plane_of(p))), at });
     });
     best = Team::join(best, Higher());
     if (Team::rank() != 0) return;
@@ -124,8 +133,8 @@ template <class Team, class T> __global__ void max_pool_kernel(PoolArgs p)
         if constexpr (std::is_integral_v<T>) best.value = INT64_MIN;
         else best.value = (V)-HUGE_VAL;
     }
-    pool_write<T>(p.y, row, best.value);
-    p.index[row] = best.at;
+    pool_write<T>(p.y, to, best.value);
+    p.index[to] = best.at;
 }
 
 template <class Team, class T> __global__ void avg_pool_kernel(PoolArgs p)
@@ -133,13 +142,13 @@ template <class Team, class T> __global__ void avg_pool_kernel(PoolArgs p)
     using V = PoolWide<T>;
     const int64_t row = Team::row();
     int64_t plane = row;
-    if (row >= p.planes * p.out[0] * p.out[1] * p.out[2]) return;
+    if (row >= p.planes * windows_of(p)) return;
     const PoolWindow w = window_at(p, plane);
-    const int64_t base = plane * plane_of(p);
+    const int64_t to = pool_at(p, plane, row - plane * windows_of(p), windows_of(p));
     V sum = 0;
-    each_tap<Team>(p, w, [&](int64_t at) { sum += pool_read<T>(p.x, base + at); });
+    each_tap<Team>(p, w, [&](int64_t at) { sum += pool_read<T>(p.x, pool_at(p, plane, at, plane_of(p))); });
     sum = Team::join(sum, AddUp());
-    if (Team::rank() == 0) pool_write<T>(p.y, row, sum / (V)w.divisor);
+    if (Team::rank() == 0) pool_write<T>(p.y, to, sum / (V)w.divisor);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -163,7 +172,7 @@ static __device__ inline PoolRange windows_with(const PoolArgs &p, int a, int64_
 
 template <class T, bool max> __global__ void pool_grad_kernel(PoolArgs p)
 {
-    const int64_t count = p.planes * plane_of(p), out = p.out[0] * p.out[1] * p.out[2];
+    const int64_t count = p.planes * plane_of(p), out = windows_of(p);
     for (int64_t i = first_item(); i < count; i += item_step()) {
         int64_t plane = i, at[3];
         PoolRange r[3];
@@ -173,15 +182,15 @@ template <class T, bool max> __global__ void pool_grad_kernel(PoolArgs p)
         for (int64_t d = r[0].first; d < r[0].end; d++)
             for (int64_t h = r[1].first; h < r[1].end; h++)
                 for (int64_t w = r[2].first; w < r[2].end; w++) {
-                    const int64_t j = plane * out + (d * p.out[1] + h) * p.out[2] + w;
+                    const int64_t o = (d * p.out[1] + h) * p.out[2] + w, j = pool_at(p, plane, o, out);
                     if constexpr (max) {
                         if (p.index[j] == me) sum += value_of(((const T *)p.y)[j]);
                     } else {
-                        int64_t number = j;
+                        int64_t number = plane * out + o;
                         sum += value_of(((const T *)p.y)[j]) / (Compute<T>)window_at(p, number).divisor;
                     }
                 }
-        put((T *)p.x + i, sum);
+        put((T *)p.x + pool_at(p, plane, me, plane_of(p)), sum);
     }
 }
 

@@ -47,19 +47,26 @@ static int shape(OpCall *c)
     return pool_shape(c, &pool);
 }
 
-static int run(OpCall *c, const Pool *pool)
+static bool is_adaptive(const OpCall *c) { return c->op->fields == pool_adaptive_fields; }
+
+static int run(OpCall *c, ImageLayout layout)
 {
-    Tensor *x = DENSE_FOR(avg_pool, op_input(c, 0)), *out = op_output(c, 0), *y = TARGET_FOR(avg_pool, out);
+    Tensor *x = op_input(c, 0), *out = op_output(c, 0), *y;
+    Pool pool = { .rank = c->op->variant, .adaptive = true, .count_include_pad = true };
+    if (!is_adaptive(c) && windows(c, op_params(c), c->op->variant, &pool)) return -1;
+    if (!layout) x = DENSE_FOR(avg_pool, x);
+    y = layout ? window_new_last(shape_of(out), out->dtype, out->place) : TARGET_FOR(avg_pool, out);
     if (!x || !y) return -1;
-    PoolArgs args = pool_args(pool, y->dtype, shape_of(x), shape_of(y));
-    args.x = x->data, args.y = y->data;
-    return RUN_KERNEL(c->name, x->place, avg_pool, &args) ? -1 : pool_deliver(out, y);
+    PoolArgs args = pool_args(&pool, y->dtype, shape_of(x), shape_of(y));
+    args.x = x->data, args.y = y->data, args.layout = layout;
+    if (RUN_KERNEL(c->name, x->place, avg_pool, &args)) return -1;
+    return layout ? op_set_result(c, 0, y) : pool_deliver(out, y);
 }
 
 static int forward(OpCall *c)
 {
-    Pool pool;
-    return windows(c, op_params(c), c->op->variant, &pool) ? -1 : run(c, &pool);
+    const Tensor *x = op_input(c, 0);
+    return in_its_layout(c, TAKES(x->place, avg_pool, x->dtype) && window_lies_last(x, c->op->variant), run);
 }
 
 /* One window a plane is the mean, for which reductions have better loops. */
@@ -70,7 +77,7 @@ static int adaptive_forward(OpCall *c)
     bool reduced[TENSOR_MAX_DIMS] = { false }, whole = true;
     for (int d = y.ndim - rank; d < y.ndim; d++) reduced[d] = true, whole = whole && y.dim[d] == 1;
     if (whole) return raw_reduce_into(op_output(c, 0), op_input(c, 0), REDUCE_MEAN, reduced, 0);
-    return run(c, &(Pool){ .rank = rank, .adaptive = true, .count_include_pad = true });
+    return forward(c);
 }
 
 /* ---- gradient -------------------------------------------------------------------------------- */
@@ -123,15 +130,25 @@ static int grad_shape(OpCall *c)
     return pool_result(c, 0, dy, &x, rank, dy->dtype);
 }
 
-static int grad_forward(OpCall *c)
+static int run_grad(OpCall *c, ImageLayout layout)
 {
-    Tensor *dy = DENSE_FOR(avg_pool_grad, op_input(c, 0)), *out = op_output(c, 0),
-           *dx = TARGET_FOR(avg_pool_grad, out);
+    Tensor *dy = op_input(c, 0), *out = op_output(c, 0), *dx;
     Pool pool;
+    if (!layout) dy = DENSE_FOR(avg_pool_grad, dy);
+    dx = layout ? window_new_last(shape_of(out), out->dtype, out->place) : TARGET_FOR(avg_pool_grad, out);
     if (!dy || !dx || grad_windows(c, &pool)) return -1;
     PoolArgs args = pool_args(&pool, dx->dtype, shape_of(dx), shape_of(dy));
-    args.x = dx->data, args.y = dy->data;
-    return RUN_KERNEL(c->name, dy->place, avg_pool_grad, &args) ? -1 : pool_deliver(out, dx);
+    args.x = dx->data, args.y = dy->data, args.layout = layout;
+    if (RUN_KERNEL(c->name, dy->place, avg_pool_grad, &args)) return -1;
+    return layout ? op_set_result(c, 0, dx) : pool_deliver(out, dx);
+}
+
+static int grad_forward(OpCall *c)
+{
+    const Tensor *dy = op_input(c, 0);
+    const int rank = ((const AvgGradParams *)op_params(c))->size.ndim;
+    return in_its_layout(c, TAKES(dy->place, avg_pool_grad, dy->dtype) && window_lies_last(dy, rank),
+                         run_grad);
 }
 
 static int grad_backward(OpCall *c, Tensor *g, Tensor **dx)

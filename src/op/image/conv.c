@@ -76,38 +76,72 @@ static ConvArgs args_for(const OpCall *c, TensorShape x, TensorShape w, TensorSh
 }
 
 static Tensor *target(Tensor *out) { return TARGET_FOR(conv2d, out); }
-static Tensor *operand(const Tensor *x) { return DENSE_FOR(conv2d, x); }
+static const Tensor *operand(const Tensor *x) { return DENSE_FOR(conv2d, x); }
 
 static int deliver(Tensor *out, const Tensor *from) { return out == from ? 0 : raw_copy(out, from); }
 
-static int forward(OpCall *c)
+/* Does x lie with its channels last, so that kernels may read it where it is? */
+static bool is_last(const OpCall *c, const Tensor *x)
 {
-    Tensor *x = op_input(c, 0), *w = op_input(c, 1), *b = op_input(c, 2), *out = op_output(c, 0),
-           *y = target(out);
-    if (!y || !(x = operand(x)) || !(w = operand(w)) || (b && !(b = operand(b)))) return -1;
-    ConvArgs args = args_for(c, shape_of(x), shape_of(w), shape_of(out), y->dtype);
-    args.x = x->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = y->data;
-    return RUN_KERNEL(c->name, x->place, conv2d, &args) ? -1 : deliver(out, y);
+    return TAKES(x->place, conv2d, x->dtype) && window_lies_last(x, conv_rank(c));
 }
 
-/* conv_transpose has a bias. */
-static int input_forward(OpCall *c)
+static const Tensor *image(const Tensor *x, ImageLayout layout) { return layout ? x : operand(x); }
+
+/* Where the result is to be written, in that layout. */
+static Tensor *image_target(Tensor *out, ImageLayout layout)
 {
-    Tensor *dy = op_input(c, 0), *w = op_input(c, 1), *b = op_inputs(c) > 2 ? op_input(c, 2) : NULL;
-    Tensor *out = op_output(c, 0), *dx = target(out);
-    if (!dx || !(dy = operand(dy)) || !(w = operand(w)) || (b && !(b = operand(b)))) return -1;
+    return layout ? window_new_last(shape_of(out), out->dtype, out->place) : target(out);
+}
+
+static int deliver_image(OpCall *c, Tensor *made, ImageLayout layout)
+{
+    return layout ? op_set_result(c, 0, made) : deliver(op_output(c, 0), made);
+}
+
+static int run_forward(OpCall *c, ImageLayout layout)
+{
+    const Tensor *x = op_input(c, 0), *w = op_input(c, 1), *b = op_input(c, 2);
+    Tensor *out = op_output(c, 0), *y = image_target(out, layout);
+    if (!y || !(x = image(x, layout)) || !(w = operand(w)) || (b && !(b = operand(b)))) return -1;
+    ConvArgs args = args_for(c, shape_of(x), shape_of(w), shape_of(out), y->dtype);
+    args.x = x->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = y->data;
+    args.layout = layout;
+    return RUN_KERNEL(c->name, x->place, conv2d, &args) ? -1 : deliver_image(c, y, layout);
+}
+
+static int forward(OpCall *c) { return in_its_layout(c, is_last(c, op_input(c, 0)), run_forward); }
+
+/* conv_transpose has a bias. */
+static int run_input_forward(OpCall *c, ImageLayout layout)
+{
+    const Tensor *dy = op_input(c, 0), *w = op_input(c, 1), *b = op_inputs(c) > 2 ? op_input(c, 2) : NULL;
+    Tensor *out = op_output(c, 0), *dx = image_target(out, layout);
+    if (!dx || !(dy = image(dy, layout)) || !(w = operand(w)) || (b && !(b = operand(b)))) return -1;
     ConvArgs args = args_for(c, shape_of(out), shape_of(w), shape_of(dy), dx->dtype);
     args.x = dx->data, args.weight = w->data, args.bias = b ? b->data : NULL, args.y = dy->data;
-    return RUN_KERNEL(c->name, dy->place, conv2d_grad_input, &args) ? -1 : deliver(out, dx);
+    args.layout = layout;
+    return RUN_KERNEL(c->name, dy->place, conv2d_grad_input, &args) ? -1 : deliver_image(c, dx, layout);
+}
+
+static int input_forward(OpCall *c)
+{
+    return in_its_layout(c, is_last(c, op_input(c, 0)), run_input_forward);
+}
+
+static int run_weight_forward(OpCall *c, ImageLayout layout)
+{
+    const Tensor *x = image(op_input(c, 0), layout), *dy = image(op_input(c, 1), layout);
+    Tensor *out = op_output(c, 0), *dw = target(out);
+    if (!dw || !x || !dy) return -1;
+    ConvArgs args = args_for(c, shape_of(x), shape_of(out), shape_of(dy), dw->dtype);
+    args.x = x->data, args.weight = dw->data, args.y = dy->data, args.layout = layout;
+    return RUN_KERNEL(c->name, x->place, conv2d_grad_weight, &args) ? -1 : deliver(out, dw);
 }
 
 static int weight_forward(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *dy = op_input(c, 1), *out = op_output(c, 0), *dw = target(out);
-    if (!dw || !(x = operand(x)) || !(dy = operand(dy))) return -1;
-    ConvArgs args = args_for(c, shape_of(x), shape_of(out), shape_of(dy), dw->dtype);
-    args.x = x->data, args.weight = dw->data, args.y = dy->data;
-    return RUN_KERNEL(c->name, x->place, conv2d_grad_weight, &args) ? -1 : deliver(out, dw);
+    return in_its_layout(c, is_last(c, op_input(c, 0)) && is_last(c, op_input(c, 1)), run_weight_forward);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -151,16 +185,20 @@ static int done(const OpCall *c, Tensor **dx)
 }
 
 /* The bias' gradient by the kernel that passes over dy anyway. */
-static int weight_and_bias(OpCall *c, Tensor *dy, Tensor **dx)
+static int weight_and_bias(OpCall *c, const Tensor *dy, Tensor **dx, ImageLayout layout)
 {
-    Tensor *x = op_saved(c, 0), *dw = own(new_tensor(op_input_shape(c, 1), op_input_dtype(c, 1), dy->place));
+    const Tensor *x = op_saved(c, 0);
+    Tensor *dw = own(new_tensor(op_input_shape(c, 1), op_input_dtype(c, 1), dy->place));
     Tensor *db = own(new_tensor(op_input_shape(c, 2), op_input_dtype(c, 2), dy->place));
-    if (!x || !dw || !db || !(x = operand(x)) || !(dy = operand(dy))) return -1;
+    if (layout && x && !(is_last(c, x) && is_last(c, dy))) layout = LAYOUT_FIRST;
+    if (!x || !dw || !db || !(x = image(x, layout)) || !(dy = image(dy, layout))) return -1;
     Tensor *wide_w = target(dw), *wide_b = target(db);
     if (!wide_w || !wide_b) return -1;
     ConvArgs args = args_for(c, shape_of(x), shape_of(dw), shape_of(dy), x->dtype);
-    args.x = x->data, args.weight = wide_w->data, args.bias = wide_b->data, args.y = dy->data;
-    if (RUN_KERNEL(c->name, dy->place, conv2d_grad_weight, &args)) return -1;
+    args.x = (void *)(uintptr_t)x->data, args.weight = wide_w->data, args.bias = wide_b->data;
+    args.y = (void *)(uintptr_t)dy->data, args.layout = layout;
+    if (RUN_KERNEL(c->name, dy->place, conv2d_grad_weight, &args))
+        return layout && take_decline() ? weight_and_bias(c, dy, dx, LAYOUT_FIRST) : -1;
     dx[1] = dw, dx[2] = db;
     return deliver(dw, wide_w) || deliver(db, wide_b) ? -1 : 0;
 }
@@ -169,7 +207,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     if (op_wants(c, 0)) dx[0] = input_gradient(c, dy, op_saved(c, 1), op_input_shape(c, 0));
     if (op_wants(c, 1) && op_wants(c, 2) && !op_recording(c))
-        return weight_and_bias(c, dy, dx) ? -1 : done(c, dx);
+        return weight_and_bias(c, dy, dx, LAYOUT_LAST) ? -1 : done(c, dx);
     if (op_wants(c, 1)) dx[1] = weight_gradient(c, op_saved(c, 0), dy, op_input_shape(c, 1));
     if (op_wants(c, 2)) dx[2] = bias_gradient(c, dy);
     return done(c, dx);

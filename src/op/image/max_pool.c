@@ -65,14 +65,26 @@ static int adaptive_shape(OpCall *c)
     return pool_adaptive_shape(c) ? -1 : with_index(c, &(Pool){ .rank = c->op->variant, .adaptive = true });
 }
 
+static int run_forward(OpCall *c, ImageLayout layout)
+{
+    Tensor *x = op_input(c, 0), *out = op_output(c, 0), *index = op_output(c, 1), *y;
+    Pool pool;
+    if (layout) index = window_new_last(shape_of(out), TENSOR_I64, out->place);
+    else x = DENSE_FOR(max_pool, x);
+    y = layout ? window_new_last(shape_of(out), out->dtype, out->place) : TARGET_FOR(max_pool, out);
+    if (!x || !y || !index || windows(c, &pool)) return -1;
+    PoolArgs args = pool_args(&pool, y->dtype, shape_of(x), shape_of(y));
+    args.x = x->data, args.y = y->data, args.index = index->data, args.layout = layout;
+    if (RUN_KERNEL(c->name, x->place, max_pool, &args)) return -1;
+    if (!layout) return pool_deliver(out, y);
+    return op_set_result(c, 0, y) || op_set_result(c, 1, index) ? -1 : 0;
+}
+
 static int forward(OpCall *c)
 {
-    Tensor *x = DENSE_FOR(max_pool, op_input(c, 0)), *out = op_output(c, 0), *y = TARGET_FOR(max_pool, out);
-    Pool pool;
-    if (!x || !y || windows(c, &pool)) return -1;
-    PoolArgs args = pool_args(&pool, y->dtype, shape_of(x), shape_of(y));
-    args.x = x->data, args.y = y->data, args.index = op_output(c, 1)->data;
-    return RUN_KERNEL(c->name, x->place, max_pool, &args) ? -1 : pool_deliver(out, y);
+    const Tensor *x = op_input(c, 0);
+    return in_its_layout(c, TAKES(x->place, max_pool, x->dtype) && window_lies_last(x, c->op->variant),
+                         run_forward);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -82,10 +94,27 @@ static Tensor *fused(OpCall *c, Tensor *dy, const Tensor *index)
     Tensor *dx = own(new_tensor(op_input_shape(c, 0), op_input_dtype(c, 0), dy->place)),
            *wide = TARGET_FOR(max_pool_grad, dx);
     Pool pool;
-    if (!wide || !(dy = DENSE_FOR(max_pool_grad, dy)) || windows(c, &pool)) return NULL;
+    if (!wide || !(dy = DENSE_FOR(max_pool_grad, dy)) || !(index = own(raw_contiguous(index))) ||
+        windows(c, &pool))
+        return NULL;
     PoolArgs args = pool_args(&pool, wide->dtype, shape_of(wide), shape_of(dy));
-    args.x = wide->data, args.y = dy->data, args.index = index->data;
+    args.x = wide->data, args.y = dy->data, args.index = (int64_t *)index->data;
     return RUN_KERNEL(c->name, dy->place, max_pool_grad, &args) || pool_deliver(dx, wide) ? NULL : dx;
+}
+
+/* Where all of them lie with their channels last. */
+static Tensor *fused_last(OpCall *c, Tensor *dy, const Tensor *index)
+{
+    const int rank = c->op->variant;
+    const bool takes = TAKES(dy->place, max_pool_grad, dy->dtype) && dy->dtype == (int)op_input_dtype(c, 0);
+    Tensor *dx = NULL;
+    Pool pool;
+    if (!takes || !window_lies_last(dy, rank) || !window_lies_last(index, rank)) return fused(c, dy, index);
+    if (windows(c, &pool) || !(dx = window_new_last(op_input_shape(c, 0), dy->dtype, dy->place))) return NULL;
+    PoolArgs args = pool_args(&pool, dy->dtype, shape_of(dx), shape_of(dy));
+    args.x = dx->data, args.y = dy->data, args.index = (int64_t *)index->data, args.layout = LAYOUT_LAST;
+    if (!RUN_KERNEL(c->name, dy->place, max_pool_grad, &args)) return dx;
+    return take_decline() ? fused(c, dy, index) : NULL;
 }
 
 /* [planes, positions] */
@@ -109,7 +138,7 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     Tensor *index = op_saved_output(c, 1);
     if (!index) return -1;
     if (!op_recording(c)) {
-        dx[0] = fused(c, dy, index);
+        dx[0] = fused_last(c, dy, index);
     } else {
         Tensor *zero = zeros(op_input_shape(c, 0), dy);
         dx[0] = tensor_reshape(tensor_scatter_add(flat(zero, rank), 1, flat(index, rank), flat(dy, rank)),

@@ -90,6 +90,7 @@ PoolArgs pool_args(const Pool *pool, int dtype, TensorShape x, TensorShape y)
     PoolArgs a = {
         .dtype = dtype, .planes = 1, .count_include_pad = pool->count_include_pad, .divisor = pool->divisor
     };
+    a.channels = window_channels(x, pool->rank);
     for (int i = 0; i < x.ndim - pool->rank; i++) a.planes *= x.dim[i];
     for (int i = 0; i < WINDOW_RANK; i++) {
         a.in[i] = in.at[i], a.out[i] = out.at[i];

@@ -59,3 +59,41 @@ int window_rank(OpCall *c, const Tensor *x, const char *what, int rank)
     return op_fail(c, TENSOR_ESHAPE, "%s %s: want [batch, channels, %s], or that without batch", what, S(x),
                    names[rank]);
 }
+
+/* ---- channels last --------------------------------------------------------------------------- */
+
+/* The steps of a dense shape whose second dim is the innermost. */
+static void steps_last(int ndim, const int64_t *shape, int64_t *stride)
+{
+    int64_t step = shape[1];
+    for (int d = ndim - 1; d > 1; d--) stride[d] = step, step *= shape[d];
+    stride[1] = 1, stride[0] = step;
+}
+
+bool window_lies_last(const Tensor *x, int rank)
+{
+    int64_t stride[TENSOR_MAX_DIMS];
+    if (x->ndim != rank + 2 || (x->flags & FLAG_CONTIGUOUS) || x->numel == 0) return false;
+    steps_last(x->ndim, x->shape, stride);
+    for (int d = 0; d < x->ndim; d++)
+        if (x->shape[d] > 1 && x->stride[d] != stride[d]) return false;
+    return true;
+}
+
+Tensor *window_new_last(TensorShape shape, int dtype, const Place *place)
+{
+    int64_t stride[TENSOR_MAX_DIMS], numel = 1;
+    for (int d = 0; d < shape.ndim; d++) numel *= shape.dim[d];
+    Tensor *memory = own(new_tensor(SHAPE(numel), dtype, place));
+    steps_last(shape.ndim, shape.dim, stride);
+    return memory ? own(new_view(memory, shape.ndim, shape.dim, stride, 0)) : NULL;
+}
+
+int in_its_layout(OpCall *c, bool last, int (*run)(OpCall *c, ImageLayout layout))
+{
+    if (last) {
+        const int status = run(c, LAYOUT_LAST);
+        if (!status || !take_decline()) return status;
+    }
+    return run(c, LAYOUT_FIRST);
+}

@@ -38,6 +38,13 @@ TensorShape window_shape(const Sizes *sizes, int rank);
 /* window_rank - ESHAPE unless x is [batch, channels, ...] or [channels, ...] with rank dimensions behind. */
 int window_rank(OpCall *c, const Tensor *x, const char *what, int rank);
 
+/* window_lies_last - does x, an [images, channels, ...], lie in memory with its channels last?
+ * window_new_last - a new tensor of such a shape that lies so; owned by the open scope.
+ * in_its_layout - run(c, LAYOUT_LAST) where `last`; after a decline, or otherwise, run(c, LAYOUT_FIRST). */
+bool window_lies_last(const Tensor *x, int rank);
+Tensor *window_new_last(TensorShape shape, int dtype, const Place *place);
+int in_its_layout(OpCall *c, bool last, int (*run)(OpCall *c, ImageLayout layout));
+
 /* The images and the channels of such an x, and how far a dilated window reaches. */
 FORCE_INLINE int64_t window_images(TensorShape x, int rank) { return x.ndim == rank + 2 ? x.dim[0] : 1; }
 FORCE_INLINE int64_t window_channels(TensorShape x, int rank) { return x.dim[x.ndim - rank - 1]; }
