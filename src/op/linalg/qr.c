@@ -49,7 +49,7 @@ static int core_backward(OpCall *c, Tensor *dy, Tensor **dx)
     const int64_t m = shape.dim[shape.ndim - 2], n = shape.dim[shape.ndim - 1];
     Tensor *q = op_saved_output(c, 0), *r = op_saved_output(c, 1);
     Tensor *dq = op_has_grad(c, 0) ? dy : NULL, *dr = op_has_grad(c, 1) ? op_grad(c, 1) : NULL;
-    if (!q || !r || (!dq && !dr)) return -1;
+    if (!q || !r || !dq == op_has_grad(c, 0) || !dr == op_has_grad(c, 1)) return -1;
     if (is_complete(c) && m > n)
         return op_fail(
             c, TENSOR_EGRAD,

@@ -251,10 +251,9 @@ static int forward_by_ops(OpCall *c, Tensor *keep)
 {
     const TensorAttentionArgs *p = op_params(c);
     Tensor *q = wide_float(op_input(c, Q)), *k = wide_float(spread_heads(p, op_input(c, K), op_input(c, Q)));
-    Tensor *v = wide_float(spread_heads(p, op_input(c, V), op_input(c, Q)));
-    Tensor *y = tensor_matmul(
-        drop(p, attention_probabilities(q, k, wide_float(op_input(c, MASK)), p->scale, p->is_causal), keep),
-        v);
+    Tensor *v = wide_float(spread_heads(p, op_input(c, V), op_input(c, Q))), *mask = op_input(c, MASK);
+    if (mask && !(mask = wide_float(mask))) return -1; /* NULL would be none */
+    Tensor *y = tensor_matmul(drop(p, attention_probabilities(q, k, mask, p->scale, p->is_causal), keep), v);
     return !y || raw_copy(op_output(c, 0), y) || (keep && op_save(c, keep)) ? -1 : 0;
 }
 
@@ -266,8 +265,9 @@ static int backward_by_ops(OpCall *c, Tensor *keep, Tensor *dy, Tensor **dx)
         if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
     Tensor *q = wide_float(in[Q]), *k = wide_float(spread_heads(p, in[K], in[Q])),
            *v = wide_float(spread_heads(p, in[V], in[Q]));
-    Tensor *g = wide_float(dy);
-    Tensor *probability = attention_probabilities(q, k, wide_float(in[MASK]), p->scale, p->is_causal);
+    Tensor *g = wide_float(dy), *mask = in[MASK];
+    if (mask && !(mask = wide_float(mask))) return -1;
+    Tensor *probability = attention_probabilities(q, k, mask, p->scale, p->is_causal);
     Tensor *dp = drop(p, tensor_matmul(g, tensor_transpose(v, -2, -1)), keep);
     Tensor *ds =
         tensor_mul(probability, tensor_sub(dp, tensor_sum(tensor_mul(dp, probability), -1, .keepdim = true)));
