@@ -71,7 +71,7 @@ $(call add_step,cuda/test_golden,cuda/emu,$(ON_EMU) build/test/test_golden)
 $(call add_step,cuda/test_ops,cuda/emu,$(ON_EMU) build/test/test_ops)
 $(call add_step,cuda/test_ops_grad,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/16 build/test/test_ops_grad)
 $(call add_step,cuda/test_ops_layout,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=3/64 build/test/test_ops_layout)
-$(call add_step,cuda/test_ops_memory,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/32 build/test/test_ops_memory)
+$(call add_step,cuda/test_ops_memory,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/12 build/test/test_ops_memory)
 QUARTER := env TAPEGRAD_SHARD=1/4
 $(call add_step,cuda/test_device.rev,cuda/emu,$(QUARTER) CUEMU_ORDER=rev build/test/test_device)
 $(call add_step,cuda/test_device.random,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:1 build/test/test_device)

@@ -34,6 +34,14 @@ static int64_t bytes_in_use(void)
     return tensor_memory().in_use + (sample_device ? tensor_device_memory(sample_device).in_use : 0);
 }
 
+/* The n-th request fails; on another device than the CPU, but for the first of the ways, of that device's
+ * alone: the host's are many, and the same on the CPU. */
+static void fail_request(int64_t n, bool all)
+{
+    if (sample_device && !all) tensor_debug_fail_device_allocation(sample_device, n, false);
+    else tensor_debug_fail_allocation(n, false);
+}
+
 /* Does the n-th request come?  The inputs are made before it. */
 static bool try_once(const Sample *s, const Way *way, int64_t n)
 {
@@ -49,7 +57,7 @@ static bool try_once(const Sample *s, const Way *way, int64_t n)
     TensorScope inner = tensor_scope_open();
     const int scopes = scope_depth();
     untold(s->op);
-    tensor_debug_fail_allocation(n, false);
+    fail_request(n, way == ways);
     int results = sample_run(s, x, way->create_graph, way->layout, &run);
     bool came = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
@@ -92,7 +100,7 @@ static bool try_in_place(const Sample *s, int floats, bool graph, int64_t n)
     const uint32_t version = tensor_version(to);
     const bool wants = tensor_requires_grad(to);
     if (s->op->flags & OP_RANDOM) tensor_manual_seed(7);
-    tensor_debug_fail_allocation(n, false);
+    fail_request(n, !graph);
     const bool done = tensor_apply_(s->op, leaf, s->n, s->op->params ? s->params : NULL);
     const bool came = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
