@@ -86,6 +86,8 @@ static void add_summary(const Tensor *x,
     C(tensor_equal, tensor_equal(y, x))                                                                     \
     C(tensor_allclose_args, tensor_allclose(x, y, 0, 0, false))                                             \
     C(tensor_allclose_args, tensor_allclose(y, x, 0, 0, false))                                             \
+    C(tensor_pin_memory, tensor_pin_memory(x, "cpu"))                                                       \
+    C(tensor_is_pinned, tensor_is_pinned(x))                                                                \
     C(tensor_print, tensor_print(x))                                                                        \
     C(tensor_fprint, tensor_fprint(stdout, x))                                                              \
     C(tensor_snprint, tensor_snprint(bytes, sizeof bytes, x))                                               \

@@ -91,7 +91,7 @@ static VEC N(chains_across)(const GemmCall *g, int64_t i, int rows)
     T line[LANES] = { 0 };
     int r = 0;
     if (rows == LANES) N(chains)(g, i, LANES, line), r = LANES;
-    for (; r + 4 <= rows; r += 4) N(chains)(g, i + r, 4, line + r);
+    for (; LANES > 4 && r + 4 <= rows; r += 4) N(chains)(g, i + r, 4, line + r);
     for (; r < rows; r++) N(chains)(g, i + r, 1, line + r);
     return LOAD(line);
 }
