@@ -10,7 +10,8 @@ many bytes (elementwise ops). "memory": by how much the peak of memory grew, our
 PyTorch's.
 
 CASES=regex chooses, ROUNDS and SECONDS say how long, FORMS="eager" leaves out torch.compile and
-channels_last, JSON=path writes the table as JSON; --names lists the cases.
+channels_last, JSON=path writes the table as JSON; --names lists the cases.  AVX2=1 measures each case a
+second time with the vectors of both sides limited to AVX2, for a column of its ratios.
 PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures steps and inference there; the
 ceilings are the CPU's, so that no share is said.
 """
@@ -20,6 +21,13 @@ import json, os, platform, re, statistics, subprocess, sys, time
 ROUNDS, SECONDS = int(os.environ.get("ROUNDS", "7")), float(os.environ.get("SECONDS", "0.5"))
 FORMS = os.environ.get("FORMS", "eager channels_last compiled fused foreach").split()
 DEVICE = os.environ.get("DEVICE", "").removeprefix("cpu")
+AVX2 = bool(os.environ.get("AVX2"))
+LIMITED = dict(
+    TAPEGRAD_ISA="avx2",
+    ATEN_CPU_CAPABILITY="avx2",
+    ONEDNN_MAX_CPU_ISA="AVX2",
+    MKL_ENABLE_INSTRUCTIONS="AVX2",
+)
 WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_worker.py")
 
 STEPS = "mlp mnist_cnn resnet18 nanogpt lstm".split()
@@ -28,7 +36,9 @@ PRODUCTS = """256x256x256_NN 1024x1024x1024_NN 64x256x784_NT 256x784x64_TN 64x10
     8192x1536x384_NT 64x64x32768_TN""".split()
 CONVS = "32x64x32_64_3_1 32x128x32_128_3_2 32x256x8_256_3_1 64x1x28_32_3_1 64x64x16_128_4_2".split()
 MAPS = "add relu exponential gelu tangent softmax layer_norm sum sum_columns".split()
-names = [f"{n}_step" for n in STEPS + ["dcgan", "vae", "gpt2_block"]] + [f"{n}_inference" for n in STEPS]
+names = [f"{n}_step" for n in STEPS + ["dcgan", "vae", "gpt2_block"]] + [
+    f"{n}_inference" for n in STEPS
+]
 names += [f"{n}_bf16_step" for n in ("mnist_cnn", "resnet18", "nanogpt")]
 names += [f"product_{p}" for p in PRODUCTS]
 names += [f"conv_{which}_{c}" for c in CONVS for which in ("forward", "dx", "dw")]
@@ -46,8 +56,8 @@ OWN = "profiler_never profiler_off_again profiler_on".split()
 class Worker:
     """A process that waits until it is told to measure."""
 
-    def __init__(self, command):
-        quiet = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive")
+    def __init__(self, command, limits):
+        quiet = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", **limits)
         pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.process = subprocess.Popen(command, env=quiet, **pipes)
         self.ready = self.process.stdout.readline().split()
@@ -67,13 +77,13 @@ class Worker:
         self.process.wait()
 
 
-def ours(name):
-    return Worker([bench, name, str(threads)])
+def ours(name, limits={}):
+    return Worker([bench, name, str(threads)], limits)
 
 
-def theirs(name):
+def theirs(name, limits):
     """PyTorch's forms that apply to the case, and the operations of a block."""
-    forms = {form: Worker([sys.executable, WORKER, name, form, str(threads)]) for form in FORMS}
+    forms = {form: Worker([sys.executable, WORKER, name, form, str(threads)], limits) for form in FORMS}
     for form in [form for form, w in forms.items() if w.ready[0] == "none"]:
         forms.pop(form).close()
     if not forms:
@@ -92,9 +102,9 @@ def share(name, ns, flops, ceiling):
     return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
 
 
-def measure(name, ceiling):
-    forms, flops = theirs(name)
-    us = ours(name)
+def measure(name, ceiling, limits={}):
+    forms, flops = theirs(name, limits)
+    us = ours(name, limits)
     a, b = {form: [] for form in forms}, []
     for _ in range(ROUNDS):
         for form, them in forms.items():
@@ -116,7 +126,8 @@ def line(r):
     of = f"{100 * r['ceiling']:4.0f} %" if r["ceiling"] else "     -"
     memory = f"{r['memory_kb'] / 1024:8.1f} {r['memory_kb'] / max(1, r['torch_memory_kb']):6.2f}"
     times = f"{r['torch_ns'] / 1e3:12.2f} {r['tapegrad_ns'] / 1e3:12.2f} {r['ratio']:7.2f}"
-    return f"{r['case']:34} {r['form']:13} {times}  ({r['least']:.2f} to {r['most']:.2f}) {of} {memory}"
+    avx2 = f" {r['avx2']:6.2f}" if AVX2 else ""
+    return f"{r['case']:34} {r['form']:13} {times}  ({r['least']:.2f} to {r['most']:.2f}) {of} {memory}{avx2}"
 
 
 def own_costs():
@@ -163,11 +174,14 @@ def main():
     print(f"{flops / 1e9:.0f} GFLOP/s a thread, copies of 4 KiB, 4 MiB, 64 MiB", end=" ")
     print(", ".join(f"{c / 1e9:.0f}" for c in copies), "GB/s (read and written)")
     print(
-        f"{'case':34} {'torch':13} {'torch us':>12} {'us':>12} {'ratio':>7}  (range) ceiling memory MB  share"
+        f"{'case':34} {'torch':13} {'torch us':>12} {'us':>12} {'ratio':>7}  (range) ceiling memory MB  share",
+        "  avx2" * AVX2,
     )
     rows = []
     for name in chosen:
         rows.append(measure(name, ceiling))
+        if AVX2:
+            rows[-1]["avx2"] = measure(name, ceiling, LIMITED)["ratio"]
         print(line(rows[-1]), flush=True)
     if re.search(os.environ.get("CASES", ""), "profiler"):
         rows += own_costs()

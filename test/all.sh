@@ -37,8 +37,8 @@ for group in $(printf '%s\n' $steps | cut -d/ -f1 | sort -u); do
                              group, NR, begins - zero, ends - zero, cpu, passed, failed }'
 done
 printf '\nthe longest:\n'
-(cd "$results" && grep -H . */*.result) | sed 's/\.result:/ /' | sort -k6 -rn | head -n 12 |
-    awk '{printf "  %-40s %6.0f s of CPU time in %.0f s\n", $1, $6, $5}'
+(cd "$results" && grep -H . */*.result) | sed 's/\.result:/ /' | sort -k6 -rn |
+    awk 'NR <= 12 {printf "  %-40s %6.0f s of CPU time in %.0f s\n", $1, $6, $5}'
 [ -z "$missing" ] || printf '\ndid not run, for a step before them failed:%s\n' "$missing"
 failing=$(cd "$results" && awk '$2 {sub(/\.result$/, "", FILENAME); print FILENAME}' */*.result)
 [ -z "$failing" ] || { printf '\nfailed:\n'; printf '  %s\n' $failing; }

@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 make -s B="$1" "$1/bench/bench" "$1/bench/ops" "$1/bench/train" "$1/bench/scaling" "$1/bench/conv_passes.so"
 names=$(python3 bench/side_by_side.py --names | grep -vE '_67108864|_4194304|8192x|1024x1024|x32768|gpt2')
 for name in $names; do
-    "$1/bench/bench" "$name" 1 < /dev/null | grep -qx ready || { echo "bench: $name failed" >&2; exit 1; }
+    "$1/bench/bench" "$name" 1 < /dev/null | grep -x ready > /dev/null ||
+        { echo "bench: $name failed" >&2; exit 1; }
 done
 "$1/bench/scaling" "$1/scaling.png" 1000 > "$1/scaling.txt"
 [ "$(wc -l < "$1/scaling.txt")" = 12 ] || { echo "bench: scaling" >&2; cat "$1/scaling.txt" >&2; exit 1; }

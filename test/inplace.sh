@@ -29,7 +29,7 @@ pairs=$(grep -oE '\bROW\([a-z0-9_]+\)' test/op/test_ops_inplace.c | sed -E 's/RO
 status=0
 complain() { echo "inplace.sh: $*" >&2; status=1; }
 for name in $declared; do
-    if printf '%s\n' $rows $pairs | grep -qx "$name"; then
+    if printf '%s\n' $rows $pairs | grep -x "$name" > /dev/null; then
         ! grep -qwE "$name [a-z-]+" <<< "$apart" || complain "tensor_${name}_ has a pair and an excuse"
     elif ! grep -qE "(^| )$name [a-z-]+" <<< "$apart"; then
         complain "tensor_${name}_ has no pair in test/op/test_ops_inplace.c, and no reason in test/inplace.sh"

@@ -74,8 +74,9 @@ export PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 # shellcheck disable=SC2046
 gcc -std=c11 -fsyntax-only $(pkg-config --cflags tapegrad) all.c 2> all.log || {
     echo "install: not in the installed headers:" >&2; grep error all.log | head >&2; exit 1; }
-readelf -d shared | grep -q 'libtapegrad\.so\.0\.1\]' || { echo "install: the soname" >&2; exit 1; }
-readelf -V shared | grep -q 'TAPEGRAD_0\.1' || { echo "install: the version of symbols" >&2; exit 1; }
+readelf -d shared | grep 'libtapegrad\.so\.0\.1\]' > /dev/null || { echo "install: the soname" >&2; exit 1; }
+readelf -V shared | grep 'TAPEGRAD_0\.1' > /dev/null ||
+    { echo "install: the version of symbols" >&2; exit 1; }
 
 cat > CMakeLists.txt <<'C'
 cmake_minimum_required(VERSION 3.13)

@@ -9,7 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/include"
 for header in png pngconf pnglibconf zlib zconf; do
     ln -s "$(printf '#include <%s.h>\n' $header | gcc -E -x c - 2> /dev/null |
-        sed -n "s|^# 1 \"\(/.*/$header\.h\)\".*|\1|p" | head -n 1)" "$folder/include/$header.h"
+        sed -n "s|^# 1 \"\(/.*/$header\.h\)\".*|\1|p" | sed -n 1p)" "$folder/include/$header.h"
 done
 printf '#define TAPEGRAD_OPS_DIGEST ""\n' > "$folder/include/ops_digest.h"
 warnings="-Wall -Wextra -Wno-override-init -Wno-missing-field-initializers -Werror"

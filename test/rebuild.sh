@@ -34,7 +34,7 @@ expect() {
 # readers FILE - the objects whose compilation reads it, as the compiler told, or the digest of it.
 readers() {
     local names=$1
-    ! "${make[@]}" print-digest | grep -qw "$1" || names="($1|build/include/ops_digest.h)"
+    ! "${make[@]}" print-digest | grep -w "$1" > /dev/null || names="($1|build/include/ops_digest.h)"
     grep -lrE --include='*.d' "(^| )$names( |\$)" build/src build/nn build/optim build/train | wc -l
 }
 
@@ -84,7 +84,7 @@ headers=$(find src/cuda -name '*.cu*' -exec cat {} + | sed -n 's/^#include ["<]\
     grep -v '^cuda/' | sort -u)
 for header in $headers; do
     found=$(ls "src/$header" "include/$header" "$header" 2> /dev/null || true)
-    "${make[@]}" print-digest | grep -qw "$found" || {
+    "${make[@]}" print-digest | grep -w "$found" > /dev/null || {
         echo "rebuild: plugins compile $found, which is not in DIGEST_OF of the Makefile" >&2; failed=1; }
 done
 rm -rf "$PWD/build" "$PWD"/{src,test}
