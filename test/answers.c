@@ -17,6 +17,7 @@ static bool writing;
 static FILE *out;
 static char *text;
 static size_t length;
+static const char *hidden;
 static char last_thing[80], last_answer[TEXT]; /* the line that is open */
 
 void answers_begin(int argc, char **argv, const char *path)
@@ -84,6 +85,31 @@ const char *answers_error(const char *name)
     snprintf(line, sizeof line, "! %.*s", (int)strcspn(error, "\n"), error);
     tensor_error_clear();
     return line;
+}
+
+void answers_hide(const char *folder) { hidden = folder; }
+
+void answer_call(const char *call)
+{
+#define NAME(code, text) #code,
+    static const char *const names[] = { TENSOR_STATUS_LIST(NAME) };
+    const int code = tensor_error_code();
+    const char *error = code ? tensor_error() : "fine", *end = error + strcspn(error, "\n");
+    end_line();
+    fprintf(out, "  %s: ", call);
+    if (code) fprintf(out, "%s ", names[code] + strlen("TENSOR_"));
+    for (const char *at; hidden && (at = strstr(error, hidden)) && at < end; error = at + strlen(hidden))
+        fprintf(out, "%.*sFOLDER", (int)(at - error), error);
+    fprintf(out, "%.*s\n", (int)(end - error), error);
+    tensor_error_clear();
+}
+
+void answers_of(const char *about, void (*calls)(void))
+{
+    answers_about("%s", about);
+    TensorScope scope = tensor_scope_open();
+    calls();
+    tensor_scope_close(scope);
 }
 
 static double checksum(const Tensor *y)

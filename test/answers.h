@@ -25,6 +25,14 @@ const char *answers_error(const char *name);
 /* answers_result - "[2, 3] f32", and of integers a checksum. */
 size_t answers_result(char *to, size_t room, const Tensor *y);
 
+/* ANSWER - a line: a call as it is written here, and the code and first line of its error, or "fine".
+ * answers_of - calls() in a scope of its own, below a line `about`.  answers_hide - a folder, which the lines
+ * show as FOLDER. */
+#define ANSWER(...) ((void)(__VA_ARGS__), answer_call(#__VA_ARGS__))
+void answer_call(const char *call);
+void answers_of(const char *about, void (*calls)(void));
+void answers_hide(const char *folder);
+
 /* answers_options - call(params, ctx) gives the answer to the options of `fields` in base, each of them with
  * other values. */
 void answers_options(const OpField *fields, const void *base, size_t size,

@@ -142,7 +142,9 @@ static int read_dict(const DataLoader *l, TensorDict dict, Position *p)
 
 int data_loader_load_state_dict(DataLoader *l, TensorDict dict)
 {
-    if (!l) return tensor_error_code() ? -1 : fail(TENSOR_ENULL, "data_loader_load_state_dict", "no loader");
+    if (!l)
+        return tensor_error_code() ? -1
+                                   : fail(TENSOR_ENULL, "data_loader_load_state_dict", "the loader is NULL");
     Position p = { 0 };
     TensorScope scope = tensor_scope_open();
     int status = scope_failed(scope) ? -1 : read_dict(l, dict, &p);

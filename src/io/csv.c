@@ -74,7 +74,7 @@ CsvLog *io_csv_log_args(IoCsvLogArgs args)
     if (TENSOR_CHECK_OPTIONS(op, args, io_csv_log_defaults)) return NULL;
     if (!args.path || !args.columns) return fail(TENSOR_ENULL, op, "path or columns are NULL"), NULL;
     if (!*args.columns || strpbrk(args.columns, "\n\r"))
-        return fail(TENSOR_EVALUE, op, "columns \"%s\": names on one line", args.columns), NULL;
+        return fail(TENSOR_EVALUE, op, "columns: want names on one line"), NULL;
     CsvLog *log = tg_calloc(sizeof *log);
     if (!log) return fail_memory(op), NULL;
     log->columns = 1;

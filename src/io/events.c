@@ -242,7 +242,7 @@ int io_summary_add_image(SummaryWriter *w, const char *tag, const Tensor *x, int
     JsonText v = { 0 }, image = { 0 };
     Png png;
     int status = check(w, tag, op);
-    if (status || png_encode(x, op, &png)) return status > 0 ? 0 : -1;
+    if (status || check_null(x, op, 3) || png_encode(x, op, &png)) return status > 0 ? 0 : -1;
     put_int(&image, 1, png.h), put_int(&image, 2, png.w), put_int(&image, 3, png.channels);
     put_bytes(&image, 4, png.bytes, png.n);
     tg_free(png.bytes, png.capacity);

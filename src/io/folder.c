@@ -5,6 +5,12 @@
 #include <tapegrad/io.h>
 #include "tensor/core.h"
 
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 int io_make_folder(const char *folder)
 {
     static const char op[] = "io_make_folder";
@@ -15,7 +21,7 @@ int io_make_folder(const char *folder)
     for (int i = 1; i < n; i++) {
         if (path[i] != '/') continue;
         path[i] = 0;
-        if (mkdir(path, 0777) && errno != EEXIST)
+        if (mkdir(path, 0777) && (errno != EEXIST || !is_folder(path)))
             return fail(TENSOR_EIO, op, "%s cannot be made: %s", path, strerror(errno));
         path[i] = '/';
     }
