@@ -1,5 +1,6 @@
 # cuda.mk - the CUDA device as plugins of one set of sources:
-#   make cuda          $(B)/libtapegrad_cuda.so, by nvcc, for the chips of CUDA_ARCHS
+#   make cuda          $(B)/libtapegrad_cuda.so, by nvcc, for the chips of CUDA_ARCHS; it links no library of
+#                      CUDA's but the runtime's archive, and opens others when it needs them
 #   make emu           $(B)/libtapegrad_emu.so: the same kernels on the CPU, by clang++ and test/cuemu
 #   make check-cuda    both tests; that of cuda:0 also says what a machine without a GPU must answer
 
@@ -29,12 +30,12 @@ $(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda
 	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
 	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
-	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -lcublasLt -lcublas -o $@ \
-	    -Xlinker -rpath=$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
+	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -o $@ \
+	    -Xlinker -rpath='$$ORIGIN':$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
 # ---- on the CPU -------------------------------------------------------------------------------
 EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) \
-               $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp))
+               $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp test/cuemu/library/*.cpp))
 EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
                -ffp-contract=off -Wall -Wextra -Werror
 $(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))
@@ -42,8 +43,9 @@ $(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))
 emu: $(B)/libtapegrad_emu.so
 $(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O1 $(EMU_SAN) -MMD -MP -x c++ -c $< -o $@
+$(B)/emu/library/%.o: EMU_CHECK = $(EMU_SAN) # what the libraries do is checked as what kernels do
 $(B)/emu/%.o: test/cuemu/%.cpp $(B)/flags.emu
-	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 -MMD -MP -c $< -o $@
+	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 $(EMU_CHECK) -MMD -MP -c $< -o $@
 $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
 	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ \
 	    -Wl,--version-script=test/cuemu/export.map $(if $(EMU_SAN),,-Wl,-z,defs)

@@ -195,9 +195,13 @@ Tensor *new_tensor(TensorShape shape, int dtype, const Place *place)
     return new_tensor_as("tensor", shape, dtype, place);
 }
 
-/* What was asked for, and what there is. */
+/* What was asked for, and what there is; or that the device is lost. */
 static COLD void fail_room(const char *name, TensorShape shape, int dtype, const Place *place)
 {
+    if (place->device->lost && place->device->lost(place->context)) {
+        kernel_failed(KERNEL_FAILED, name, place, NULL);
+        return;
+    }
     const TensorMemory m = tensor_device_memory(place->name);
     char limit[48] = "";
     int64_t bytes = (int64_t)dtype_size(dtype);

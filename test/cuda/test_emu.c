@@ -85,22 +85,51 @@ static int lose(bool at_once)
     return right ? 0 : 1;
 }
 
-/* In a process of its own; TAPEGRAD_CUDA_SYNC is read at the first launch. */
+/* main(what) of this program in a process of its own, for what is read from the environment once. */
+static void in_a_process(const char *what, const char *name, const char *value)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (name) setenv(name, value, 1);
+        execl("/proc/self/exe", "test_emu", what, (char *)NULL);
+    }
+    int status = -1;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_int_equal(status, 0);
+}
+
+static int lose_late(void) { return lose(false); }
+static int lose_at_once(void) { return lose(true); }
+
 static void a_lost_device(void **state)
 {
     (void)state;
-    for (int at_once = 0; at_once < 2; at_once++) {
-        fflush(NULL);
-        const pid_t child = fork();
-        if (child == 0 && at_once) {
-            setenv("TAPEGRAD_CUDA_SYNC", "1", 1);
-            execl("/proc/self/exe", "test_emu", "lost", (char *)NULL);
-        }
-        if (child == 0) _exit(lose(false));
-        int status = -1;
-        assert_true(child > 0 && waitpid(child, &status, 0) == child);
-        assert_int_equal(status, 0);
+    in_a_process("lost late", NULL, NULL);
+    in_a_process("lost at once", "TAPEGRAD_CUDA_SYNC", "1");
+}
+
+/* Only a product fails, and says what is missing, each time.  0: right. */
+static int multiply_without(void)
+{
+    Tensor *x = pattern(SHAPE(4, 4), "emu:0");
+    bool right = tensor_item(tensor_sum(tensor_exp(x))) > 0;
+    for (int again = 0; again < 2 && right; again++) {
+        right = !tensor_matmul(x, x) && tensor_error_code() == TENSOR_EDEVICE &&
+                strstr(tensor_error(), "matmul: emu:0: a product needs libcublas") &&
+                strstr(tensor_error(), "cannot open shared object file");
+        if (!right) fprintf(stderr, "%s\n", tensor_error());
+        tensor_error_clear();
+        right = right && tensor_item(tensor_sum(tensor_mul(x, x))) > 0;
     }
+    return right ? 0 : 1;
+}
+
+static void without_cublas(void **state)
+{
+    (void)state;
+    in_a_process("without cuBLAS", "CUEMU_WITHOUT", "libcublas.so");
+    in_a_process("without cuBLAS", "CUEMU_WITHOUT", "libcublasLt.so");
 }
 
 /* A kernel of the program's own runs in order with ours; one with a bad launch shape is told as its own,
@@ -218,9 +247,17 @@ int main(int argc, char **argv)
         cmocka_unit_test(two_devices),           cmocka_unit_test(precision_of_products),
         cmocka_unit_test(a_lost_device),         cmocka_unit_test(a_kernel_of_ones_own),
         cmocka_unit_test(a_step_without_memory), cmocka_unit_test(a_copy_passes_a_held_kernel),
+        cmocka_unit_test(without_cublas),
     };
+    static const struct {
+        const char *name;
+        int (*run)(void);
+    } process[] = { { "lost late", lose_late },
+                    { "lost at once", lose_at_once },
+                    { "without cuBLAS", multiply_without } };
     setenv("TAPEGRAD_TEST_DEVICE", "emu:0", 1);
     if (!test_device_opens()) return 1;
-    if (argc == 2 && strcmp(argv[1], "lost") == 0) return lose(true);
+    for (size_t i = 0; argc == 2 && i < sizeof process / sizeof *process; i++)
+        if (strcmp(argv[1], process[i].name) == 0) return process[i].run();
     return cmocka_run_group_tests_name("the emulated device", tests, NULL, NULL);
 }

@@ -264,6 +264,7 @@ const char *cudaGetErrorString(cudaError_t e);
 const char *cudaGetErrorName(cudaError_t e);
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f); /* for the cuBLAS stand-in */
 }
+void *cuemu_dlopen(const char *file); /* the library's stand-in */
 template <class F> inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
 {
     return cuemu_allow_shared((const void *)kernel, bytes);

@@ -7,7 +7,6 @@
  *  - A bias that cuBLASLt does not add is written into c first and the product added, which rounds once where
  *    c is a half type.
  *  - f32 is f32, or TF32 where the call says so.  Halves accumulate in f32. */
-#include <limits.h>
 #include <new>
 #include "gemm.cuh"
 
@@ -22,17 +21,22 @@ Blas *blas_of_gpu()
 {
     Blas **made = (Blas **)gpu_blas();
     if (*made) return *made;
+    const Cublas *cublas = gpu_cublas();
+    const CublasLt *lt = cublas ? gpu_cublas_lt() : nullptr;
+    if (!lt) return nullptr;
     Blas *b = new (std::nothrow) Blas{};
     if (!b || !(b->workspace = gpu_alloc(Blas::WORKSPACE))) {
         delete b;
         return gpu_fail("out of memory for cuBLAS"), nullptr;
     }
-    if (!blas_check(cublasCreate(&b->handle), "cublasCreate")) {
-        if (!blas_check(cublasSetStream(b->handle, gpu_stream()), "cublasSetStream") &&
-            !blas_check(cublasSetWorkspace(b->handle, b->workspace, Blas::WORKSPACE), "cublasSetWorkspace") &&
-            !blas_check(cublasLtCreate(&b->fused), "cublasLtCreate"))
+    b->cublas = cublas, b->lt = lt;
+    if (!blas_check(cublas->cublasCreate(&b->handle), "cublasCreate")) {
+        if (!blas_check(cublas->cublasSetStream(b->handle, gpu_stream()), "cublasSetStream") &&
+            !blas_check(cublas->cublasSetWorkspace(b->handle, b->workspace, Blas::WORKSPACE),
+                        "cublasSetWorkspace") &&
+            !blas_check(lt->cublasLtCreate(&b->fused), "cublasLtCreate"))
             return *made = b;
-        cublasDestroy(b->handle);
+        cublas->cublasDestroy(b->handle);
     }
     gpu_free(b->workspace, Blas::WORKSPACE);
     delete b;
@@ -53,7 +57,7 @@ static bool express(Matrix *m)
     } else {
         return false;
     }
-    return m->batch_stride >= 0 && m->ld <= INT_MAX;
+    return m->batch_stride >= 0;
 }
 
 /* Copies between a strided matrix and dense memory. */
@@ -169,12 +173,12 @@ static int multiply(const GemmArgs *g, const Matrix *a, const Matrix *b, const M
     const float alpha32 = (float)g->alpha, beta32 = (float)beta;
     const void *alpha = f64 ? (const void *)&g->alpha : &alpha32,
                *scale = f64 ? (const void *)&beta : &beta32;
-    return blas_check(cublasGemmStridedBatchedEx(
+    return blas_check(blas->cublas->cublasGemmStridedBatchedEx_64(
                           blas->handle, b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                          a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, (int)c->columns, (int)c->rows,
-                          (int)a->columns, alpha, b->data, type, (int)b->ld, b->batch_stride, a->data, type,
-                          (int)a->ld, a->batch_stride, scale, (void *)(uintptr_t)c->data, to, (int)c->ld,
-                          c->batch_stride, (int)g->batch, blas_compute(g), CUBLAS_GEMM_DEFAULT),
+                          a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, c->columns, c->rows, a->columns, alpha,
+                          b->data, type, b->ld, b->batch_stride, a->data, type, a->ld, a->batch_stride, scale,
+                          (void *)(uintptr_t)c->data, to, c->ld, c->batch_stride, g->batch, blas_compute(g),
+                          CUBLAS_GEMM_DEFAULT),
                       "cublasGemmStridedBatchedEx");
 }
 
@@ -203,8 +207,6 @@ int gpu_gemm(GemmArgs *g)
     const bool whole = g->function || g->sums;
     if (g->batch == 0 || g->m == 0 || g->n == 0) return whole ? KERNEL_DECLINED : 0;
     if (g->dtype > TENSOR_BF16) return gemm_integers(g);
-    if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->batch > INT_MAX)
-        return gpu_fail("a size is beyond cuBLAS's integers");
     const bool product = g->k > 0 && g->alpha != 0;
     Matrix a = { g->a, g->m, g->k, g->a_batch, g->a_row, g->a_col, false, 0 };
     Matrix b = { g->b, g->k, g->n, g->b_batch, g->b_row, g->b_col, false, 0 };

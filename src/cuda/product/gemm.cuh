@@ -2,9 +2,8 @@
 #ifndef TG_CUDA_GEMM_CUH
 #define TG_CUDA_GEMM_CUH
 
-#include <cublasLt.h>
-#include <cublas_v2.h>
 #include "cuda/cuda.cuh"
+#include "cuda/library.cuh"
 
 struct Matrix { /* rows x columns, batch of them */
     const void *data;
@@ -16,6 +15,8 @@ struct Matrix { /* rows x columns, batch of them */
 struct FusedPlan;
 struct Blas { /* of a GPU, made when first needed */
     enum { WORKSPACE = 32 << 20, PLANS = 256 };
+    const Cublas *cublas;
+    const CublasLt *lt;
     cublasHandle_t handle;
     cublasLtHandle_t fused;
     void *workspace;

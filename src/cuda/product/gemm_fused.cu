@@ -19,16 +19,17 @@ struct FusedKey {
 
 struct FusedPlan {
     FusedKey key;
+    const CublasLt *lt;
     bool served;
     cublasLtMatmulDesc_t call;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulAlgo_t algo;
     ~FusedPlan()
     {
-        if (a) cublasLtMatrixLayoutDestroy(a);
-        if (b) cublasLtMatrixLayoutDestroy(b);
-        if (c) cublasLtMatrixLayoutDestroy(c);
-        if (call) cublasLtMatmulDescDestroy(call);
+        if (a) lt->cublasLtMatrixLayoutDestroy(a);
+        if (b) lt->cublasLtMatrixLayoutDestroy(b);
+        if (c) lt->cublasLtMatrixLayoutDestroy(c);
+        if (call) lt->cublasLtMatmulDescDestroy(call);
     }
 };
 
@@ -58,12 +59,14 @@ static size_t hash_of(const FusedKey *key)
 
 template <class T> static bool set(FusedPlan *p, cublasLtMatmulDescAttributes_t what, const T &value)
 {
-    return cublasLtMatmulDescSetAttribute(p->call, what, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
+    return p->lt->cublasLtMatmulDescSetAttribute(p->call, what, &value, sizeof value) ==
+           CUBLAS_STATUS_SUCCESS;
 }
 
-static bool limit(cublasLtMatmulPreference_t of, cublasLtMatmulPreferenceAttributes_t what, uint32_t value)
+static bool limit(const CublasLt *lt, cublasLtMatmulPreference_t of,
+                  cublasLtMatmulPreferenceAttributes_t what, uint32_t value)
 {
-    return cublasLtMatmulPreferenceSetAttribute(of, what, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
+    return lt->cublasLtMatmulPreferenceSetAttribute(of, what, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool set_pointers(FusedPlan *p, const GemmArgs *g)
@@ -76,23 +79,26 @@ static bool set_pointers(FusedPlan *p, const GemmArgs *g)
 static bool describe(FusedPlan *p, const GemmArgs *g)
 {
     const FusedKey &k = p->key;
+    const CublasLt *lt = p->lt;
     const cudaDataType_t type = blas_type(k.dtype), to = blas_type(k.to);
     const cublasOperation_t first = k.b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
                             second = k.a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     const auto compute = (cublasComputeType_t)k.compute;
     const auto epilogue = (cublasLtEpilogue_t)k.epilogue;
-    return cublasLtMatmulDescCreate(&p->call, compute, k.dtype == TENSOR_F64 ? CUDA_R_64F : CUDA_R_32F) ==
+    return lt->cublasLtMatmulDescCreate(&p->call, compute, k.dtype == TENSOR_F64 ? CUDA_R_64F : CUDA_R_32F) ==
                CUBLAS_STATUS_SUCCESS &&
            set(p, CUBLASLT_MATMUL_DESC_TRANSA, first) && set(p, CUBLASLT_MATMUL_DESC_TRANSB, second) &&
            set(p, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) && set_pointers(p, g) &&
            (!g->bias || set(p, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, to)) &&
            (!g->before || (set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, k.c_ld) &&
                            set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, to))) &&
-           cublasLtMatrixLayoutCreate(&p->b, type, (uint64_t)(k.b_turned ? k.k : k.n),
-                                      (uint64_t)(k.b_turned ? k.n : k.k), k.b_ld) == CUBLAS_STATUS_SUCCESS &&
-           cublasLtMatrixLayoutCreate(&p->a, type, (uint64_t)(k.a_turned ? k.m : k.k),
-                                      (uint64_t)(k.a_turned ? k.k : k.m), k.a_ld) == CUBLAS_STATUS_SUCCESS &&
-           cublasLtMatrixLayoutCreate(&p->c, to, (uint64_t)k.n, (uint64_t)k.m, k.c_ld) ==
+           lt->cublasLtMatrixLayoutCreate(&p->b, type, (uint64_t)(k.b_turned ? k.k : k.n),
+                                          (uint64_t)(k.b_turned ? k.n : k.k),
+                                          k.b_ld) == CUBLAS_STATUS_SUCCESS &&
+           lt->cublasLtMatrixLayoutCreate(&p->a, type, (uint64_t)(k.a_turned ? k.m : k.k),
+                                          (uint64_t)(k.a_turned ? k.k : k.m),
+                                          k.a_ld) == CUBLAS_STATUS_SUCCESS &&
+           lt->cublasLtMatrixLayoutCreate(&p->c, to, (uint64_t)k.n, (uint64_t)k.m, k.c_ld) ==
                CUBLAS_STATUS_SUCCESS;
 }
 
@@ -100,19 +106,21 @@ static bool describe(FusedPlan *p, const GemmArgs *g)
 static bool choose(Blas *blas, FusedPlan *p)
 {
     const size_t room = Blas::WORKSPACE;
+    const CublasLt *lt = blas->lt;
     cublasLtMatmulPreference_t wish;
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
-    if (cublasLtMatmulPreferenceCreate(&wish) != CUBLAS_STATUS_SUCCESS) return false;
-    const bool asked = cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                            &room, sizeof room) == CUBLAS_STATUS_SUCCESS &&
-                       limit(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)p->key.b_align) &&
-                       limit(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)p->key.a_align) &&
-                       limit(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)p->key.c_align) &&
-                       limit(wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)p->key.c_align) &&
-                       cublasLtMatmulAlgoGetHeuristic(blas->fused, p->call, p->b, p->a, p->c, p->c, wish, 1,
-                                                      &found, &count) == CUBLAS_STATUS_SUCCESS;
-    cublasLtMatmulPreferenceDestroy(wish);
+    if (lt->cublasLtMatmulPreferenceCreate(&wish) != CUBLAS_STATUS_SUCCESS) return false;
+    const bool asked =
+        lt->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room,
+                                                 sizeof room) == CUBLAS_STATUS_SUCCESS &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)p->key.b_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)p->key.a_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)p->key.c_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)p->key.c_align) &&
+        lt->cublasLtMatmulAlgoGetHeuristic(blas->fused, p->call, p->b, p->a, p->c, p->c, wish, 1, &found,
+                                           &count) == CUBLAS_STATUS_SUCCESS;
+    lt->cublasLtMatmulPreferenceDestroy(wish);
     p->algo = found.algo;
     return asked && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
 }
@@ -123,7 +131,7 @@ static FusedPlan *plan_for(Blas *blas, const FusedKey *key, const GemmArgs *g)
     if (*at && memcmp(&(*at)->key, key, sizeof *key) == 0) return *at;
     FusedPlan *p = new (std::nothrow) FusedPlan{};
     if (!p) return gpu_fail("out of memory"), nullptr;
-    p->key = *key;
+    p->key = *key, p->lt = blas->lt;
     p->served = describe(p, g) && choose(blas, p);
     delete *at;
     return *at = p;
@@ -146,9 +154,10 @@ int gemm_fused(const GemmArgs *g, const Matrix *a, const Matrix *b, const Matrix
     if (!p->served || !set_pointers(p, g)) return KERNEL_DECLINED;
     const float alpha32 = (float)g->alpha, beta32 = (float)g->beta;
     const bool f64 = g->dtype == TENSOR_F64;
-    return blas_check(cublasLtMatmul(blas->fused, p->call, f64 ? (const void *)&g->alpha : &alpha32, b->data,
-                                     p->b, a->data, p->a, f64 ? (const void *)&g->beta : &beta32, c->data,
-                                     p->c, (void *)(uintptr_t)c->data, p->c, &p->algo, blas->workspace,
-                                     Blas::WORKSPACE, gpu_stream()),
+    return blas_check(blas->lt->cublasLtMatmul(blas->fused, p->call, f64 ? (const void *)&g->alpha : &alpha32,
+                                               b->data, p->b, a->data, p->a,
+                                               f64 ? (const void *)&g->beta : &beta32, c->data, p->c,
+                                               (void *)(uintptr_t)c->data, p->c, &p->algo, blas->workspace,
+                                               Blas::WORKSPACE, gpu_stream()),
                       "cublasLtMatmul");
 }

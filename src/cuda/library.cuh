@@ -1,0 +1,43 @@
+/* library.cuh - CUDA's libraries, opened when a call first needs one: the plugin links none, and loads
+ * where they are not.
+ *
+ * A library is one list of its functions.  From it come a struct of pointers, here, and what fills it, in
+ * library.cu; a header that renames a function (cublasCreate to cublasCreate_v2) renames both. */
+#ifndef TG_CUDA_LIBRARY_CUH
+#define TG_CUDA_LIBRARY_CUH
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#define CUBLAS_FUNCTIONS(F) \
+    F(cublasCreate)         \
+    F(cublasDestroy)        \
+    F(cublasSetStream)      \
+    F(cublasSetWorkspace)   \
+    F(cublasGemmStridedBatchedEx_64)
+#define CUBLASLT_FUNCTIONS(F)               \
+    F(cublasLtCreate)                       \
+    F(cublasLtMatmulDescCreate)             \
+    F(cublasLtMatmulDescDestroy)            \
+    F(cublasLtMatmulDescSetAttribute)       \
+    F(cublasLtMatrixLayoutCreate)           \
+    F(cublasLtMatrixLayoutDestroy)          \
+    F(cublasLtMatmulPreferenceCreate)       \
+    F(cublasLtMatmulPreferenceDestroy)      \
+    F(cublasLtMatmulPreferenceSetAttribute) \
+    F(cublasLtMatmulAlgoGetHeuristic)       \
+    F(cublasLtMatmul)
+
+#define POINTER(function) decltype(&::function) function;
+struct Cublas {
+    CUBLAS_FUNCTIONS(POINTER)
+};
+struct CublasLt {
+    CUBLASLT_FUNCTIONS(POINTER)
+};
+
+/* Its functions; nullptr, and the sentence recorded: it could not be opened, or lacks one of them. */
+const Cublas *gpu_cublas();
+const CublasLt *gpu_cublas_lt();
+
+#endif
