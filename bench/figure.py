@@ -27,7 +27,7 @@ LABELS = dict(
 
 tables = [json.load(open(path)) for path in sys.argv[2:]]
 names = [name for name in LABELS if any(r["case"] == f"{name}_step" for r in tables[0]["rows"])]
-figure, axes = pyplot.subplots(figsize=(8, 0.42 * len(names) + 1.2), layout="constrained")
+figure, axes = pyplot.subplots(figsize=(8, 0.42 * len(names) + 1.4), layout="constrained")
 high = 0.8 / len(tables)
 for i, table in enumerate(tables):
     rows = {r["case"]: r for r in table["rows"]}
@@ -45,5 +45,5 @@ machine = tables[0]["machine"]
 axes.set_xlabel(
     f"times faster than PyTorch {machine['torch'].split('+')[0]} ({machine['cpu']}, {machine['date']})"
 )
-axes.legend(loc="lower right")
+figure.legend(loc="outside upper right", ncols=len(tables))
 figure.savefig(sys.argv[1], dpi=110)
