@@ -89,18 +89,25 @@ const char *answers_error(const char *name)
 
 void answers_hide(const char *folder) { hidden = folder; }
 
+/* A line of this program is not told by its number, for that changes with what stands above. */
+static void put_error(const char *error)
+{
+    const size_t folder = hidden ? strlen(hidden) : 0;
+    for (const char *at = error; *at && *at != '\n'; at++)
+        if (folder && strncmp(at, hidden, folder) == 0) fputs("FOLDER", out), at += folder - 1;
+        else if (strncmp(at, ".c:", 3) == 0) fputs(".c:#", out), at += 2 + strspn(at + 3, "0123456789");
+        else fputc(*at, out);
+}
+
 void answer_call(const char *call)
 {
 #define NAME(code, text) #code,
     static const char *const names[] = { TENSOR_STATUS_LIST(NAME) };
     const int code = tensor_error_code();
-    const char *error = code ? tensor_error() : "fine", *end = error + strcspn(error, "\n");
     end_line();
-    fprintf(out, "  %s: ", call);
-    if (code) fprintf(out, "%s ", names[code] + strlen("TENSOR_"));
-    for (const char *at; hidden && (at = strstr(error, hidden)) && at < end; error = at + strlen(hidden))
-        fprintf(out, "%.*sFOLDER", (int)(at - error), error);
-    fprintf(out, "%.*s\n", (int)(end - error), error);
+    fprintf(out, "  %s: %s%s", call, code ? names[code] + strlen("TENSOR_") : "fine", code ? " " : "");
+    if (code) put_error(tensor_error());
+    fputc('\n', out);
     tensor_error_clear();
 }
 

@@ -3,7 +3,7 @@
 #include "crc32c.h"
 
 /* table[i]: i times x^28, modulo the reflected polynomial. */
-static uint32_t plain(uint32_t crc, const unsigned char *p, size_t n)
+uint32_t crc32c_plain(uint32_t crc, const unsigned char *p, size_t n)
 {
     static const uint32_t table[16] = { 0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
                                         0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
@@ -36,5 +36,5 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t n)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("sse4.2")) return ~fast(~crc, data, n);
 #endif
-    return ~plain(~crc, data, n);
+    return ~crc32c_plain(~crc, data, n);
 }

@@ -8,6 +8,8 @@
 #pragma GCC visibility push(hidden)
 /* Of n more bytes after those whose checksum is crc; 0 at first. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t n);
+/* The same of the complements, without SSE4.2. */
+uint32_t crc32c_plain(uint32_t crc, const unsigned char *p, size_t n);
 #pragma GCC visibility pop
 
 #endif

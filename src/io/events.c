@@ -3,6 +3,7 @@
  * fields are written here. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,8 +178,8 @@ static int check(const SummaryWriter *w, const char *tag, const char *op)
 static int open_file(SummaryWriter *w, const char *folder, const char *op)
 {
     static atomic_int count;
-    char host[64] = "";
-    gethostname(host, sizeof host - 1);
+    char host[HOST_NAME_MAX + 1] = "";
+    gethostname(host, sizeof host);
     int n = snprintf(w->path, sizeof w->path, "%s/events.out.tfevents.%010lld.%s.%d.%d", folder,
                      (long long)time(NULL), host, (int)getpid(), atomic_fetch_add(&count, 1));
     const char *outer = tensor_compose_begin(op);

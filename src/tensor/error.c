@@ -115,14 +115,9 @@ static bool is_users(const TensorOp *op)
 /* Public functions are named as the user called them: "matmul" is tensor_matmul, "nn_linear" itself. */
 static size_t put_name(size_t n, const char *name, const TensorOp *op)
 {
-    static const char *const prefix[] = { "tensor_", "nn_",      "optim_",    "data_",        "io_",
-                                          "op_",     "tapegrad", "gradcheck", "gradgradcheck" };
-    bool whole = false;
-    for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
-        whole |= strncmp(name, prefix[i], strlen(prefix[i])) == 0;
     if (n >= TEXT) return n;
     return n + (size_t)snprintf(error.text + n, TEXT - n,
-                                "%s%s: ", whole || is_users(op) || !in_registry(name) ? "" : "tensor_", name);
+                                "%s%s: ", is_users(op) || !in_registry(name) ? "" : "tensor_", name);
 }
 
 /* What comes after the first n characters.  The fixed buffer has what fits, a longer one all. */

@@ -63,6 +63,8 @@ static void test_checksum(void **state)
             assert_int_equal(crc32c(crc32c(0, bytes, cut), bytes + cut, 32 - cut), want[kind]);
     }
     assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283);
+    for (size_t n = 0; n <= 32; n++) /* bytes of the last kind, by the instruction and without */
+        assert_int_equal(crc32c(7, bytes, n), ~crc32c_plain(~UINT32_C(7), bytes, n));
 }
 
 /* Another program may have written the entry along with its own bytes: it stands elsewhere, and means

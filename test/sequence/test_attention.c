@@ -373,7 +373,13 @@ static void test_multi_head_attention_is_causal_without_a_mask(void **state)
     (void)state;
     Heads h = heads();
     Tensor *mask = tensor_triu(tensor_ones(SHAPE(L, S), TENSOR_BOOL), 1);
+    Tensor *padding = BOOL(SHAPE(N, S), 0, 0, 1, 0, 1, 0, 1, 0, 0, 0), *weights;
     assert_close(multi_head(h, .is_causal = true), multi_head(h, .attn_mask = mask));
+    assert_close(multi_head(h, .is_causal = true, .weights = &weights), multi_head(h, .attn_mask = mask));
+    assert_close(multi_head(h, .is_causal = true, .key_padding_mask = padding),
+                 multi_head(h, .attn_mask = mask, .key_padding_mask = padding));
+    assert_close(multi_head(h, .is_causal = true, .add_zero_attn = true),
+                 multi_head(h, .attn_mask = mask, .add_zero_attn = true));
     assert_refused(
         tensor_multi_head_attention_forward(h.q, h.kv, h.kv, E + 1, H, h.w, h.b, .out_proj_weight = h.ow),
         TENSOR_ESHAPE);

@@ -187,7 +187,7 @@ static Tensor *upper_triangle(OpCall *c, const Tensor *x)
         return list ? carried(list, x->place) : NULL;
     }
     OpName names[] = { { "k", numbers_on(pairs, TENSOR_F64, x->place), 0 },
-                       { "i", NULL, 0 },
+                       { .name = "i" },
                        { "m", NULL, (double)(2 * n - 1) },
                        { "n", NULL, (double)n } };
     names[1].tensor =
