@@ -143,6 +143,7 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make bench       steps, kernels beside PyTorch (CASES=regex FORMS= JSON=)   make bench-ops  op by op
 # |make gpu-kit     what tools/gpu_check.sh needs on a machine with a GPU, in build/gpu-kit
 # |make bench-conv  passes of convolutions (PATTERN=, SHAPES=random SEED=)
+# |make bench-counts  launches and bytes of a GPT-2 step on CUDA, counted without a GPU
 # |make bench-train nn_fit beside the loop written out   make bench-scaling  cost by how many (LARGEST=)
 # |make examples    the course, in build/examples
 # |make docs        reference by doxygen     make compile_commands.json   for editors

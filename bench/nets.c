@@ -149,7 +149,8 @@ static Module *gpt_block(int64_t width, int64_t heads, bool bias)
     NN_CHILD(b, proj, nn_linear(width, width, .bias = bias));
     NN_CHILD(b, norm2, nn_layer_norm(width));
     NN_CHILD(b, mlp,
-             nn_sequential(nn_linear(width, 4 * width, .bias = bias), nn_gelu(),
+             nn_sequential(nn_linear(width, 4 * width, .bias = bias),
+                           nn_gelu(.approximate = bias ? TENSOR_GELU_TANH : TENSOR_GELU_EXACT),
                            nn_linear(4 * width, width, .bias = bias)));
     b->heads = heads;
     return nn_done(b);

@@ -11,7 +11,8 @@ Module *vae_net(void);       /* 784-400-20-400-784: (x) -> (reconstruction, mu, 
 Module *generator_net(void); /* of DCGAN: [N, 64, 1, 1] -> [N, 1, 32, 32] */
 Module *discriminator_net(void);
 
-/* Pre-norm blocks with causal attention and tied embeddings: (tokens, targets) -> (logits, loss). */
+/* Pre-norm blocks with causal attention and tied embeddings: (tokens, targets) -> (logits, loss).
+ * bias: and GELU by tanh, as in GPT-2. */
 Module *gpt_net(int64_t vocabulary, int64_t context, int64_t width, int64_t heads, int layers, bool bias);
 
 #endif

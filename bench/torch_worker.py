@@ -149,7 +149,9 @@ class GptBlock(nn.Module):
         self.norm1, self.norm2, self.heads = nn.LayerNorm(width), nn.LayerNorm(width), heads
         self.qkv, self.proj = nn.Linear(width, 3 * width, bias), nn.Linear(width, width, bias)
         self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width, bias), nn.GELU(), nn.Linear(4 * width, width, bias)
+            nn.Linear(width, 4 * width, bias),
+            nn.GELU("tanh" if bias else "none"),
+            nn.Linear(4 * width, width, bias),
         )
 
     def forward(self, x):

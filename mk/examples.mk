@@ -23,5 +23,10 @@ $(B)/bench/conv_passes.so: bench/conv_passes.c $(B)/libtapegrad.a $(B)/flags.lin
 	$(COMPILE) -shared $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 bench-conv: $(B)/bench/conv_passes.so
 	@OMP_NUM_THREADS=1 "$${PYTHON:-python3}" bench/conv_passes.py $< "$(PATTERN)"
+# Launches and bytes of a step of GPT-2 124M, counted without a GPU.
+$(B)/bench/counts: bench/counts.c bench/nets.c bench/nets.h $(B)/libtapegrad.a $(B)/libtapegrad_emu.so \
+                   $(B)/flags.link
+	$(COMPILE) bench/counts.c bench/nets.c $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
+bench-counts: $(B)/bench/counts ; @TAPEGRAD_PLUGIN_DIR=$(abspath $(B)) $< $(LIMITS)
 oracle: $(B)/test/test_golden ; @test/oracle/run.sh $(B)
-.PHONY: examples demo bench bench-ops bench-conv bench-train bench-scaling oracle
+.PHONY: examples demo bench bench-ops bench-conv bench-train bench-scaling bench-counts oracle

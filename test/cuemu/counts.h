@@ -24,6 +24,9 @@ void cuemu_fail_launch(int64_t n);
 void cuemu_user_kernel(void *stream, unsigned blocks, unsigned threads, float *x);
 /* While on, no kernel begins: who waits for one stands. */
 void cuemu_hold(int on);
+/* From now on kernels and copies are counted and not run, and device memory is 1 TiB of addresses: what a
+ * step of any size asks for. */
+void cuemu_dry(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

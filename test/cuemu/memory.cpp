@@ -38,13 +38,14 @@ bool is_device_ptr(const void *p)
 
 /* Device memory lies in one range, which the host reaches only while something runs: a read of it faults.
  * Of large pages, so that to allow and to forbid it costs little. */
-constexpr size_t ROOM = 4ull << 30, PAGES = 2 << 20, APART = 256; /* APART: what ASan sees between blocks */
+constexpr size_t PAGES = 2 << 20, APART = 256; /* APART: what ASan sees between blocks */
+static size_t room = 4ull << 30;
 static char *reserve()
 {
-    void *p = mmap(nullptr, ROOM + PAGES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(nullptr, room + PAGES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return nullptr;
     char *at = (char *)(((uintptr_t)p + PAGES - 1) / PAGES * PAGES);
-    madvise(at, ROOM, MADV_HUGEPAGE);
+    madvise(at, room, MADV_HUGEPAGE);
     return at;
 }
 
@@ -60,13 +61,14 @@ static void protect(size_t from, size_t to, bool on)
 
 void expose(bool on)
 {
+    if (dry) return;
     if (on ? exec_depth++ : --exec_depth) return;
     protect(0, reached, on);
     for (const Alloc &m : unread) memset((void *)m.p, 0xff, m.n);
     unread.clear();
 }
 
-static bool in_range(uintptr_t p) { return p >= (uintptr_t)range && p < (uintptr_t)range + ROOM; }
+static bool in_range(uintptr_t p) { return p >= (uintptr_t)range && p < (uintptr_t)range + room; }
 
 /* The first gap that is wide enough; null: none is. */
 static void *device_block(size_t n)
@@ -78,7 +80,7 @@ static void *device_block(size_t n)
         at = (m.p + m.n + 2 * APART - 1) / APART * APART;
     }
     const size_t end = at - (uintptr_t)range + n + APART;
-    if (!range || n > ROOM || end > ROOM) return nullptr;
+    if (!range || n > room || end > room) return nullptr;
     if (end > reached) {
         const size_t was = reached;
         reached = (end + PAGES - 1) / PAGES * PAGES;
@@ -124,7 +126,7 @@ static cudaError_t new_memory(void **p, size_t n, bool pinned)
     mem.insert(mem.begin() + (long)pos((uintptr_t)*p), Alloc{ (uintptr_t)*p, n, pinned });
     if (!pinned && __asan_unpoison_memory_region) __asan_unpoison_memory_region(*p, n);
     if (pinned || exec_depth) memset(*p, 0xff, n);
-    else unread.push_back(Alloc{ (uintptr_t)*p, n, false });
+    else if (!dry) unread.push_back(Alloc{ (uintptr_t)*p, n, false });
     if (__msan_poison) __msan_poison(*p, n);
     return cudaSuccess;
 }
@@ -146,8 +148,15 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
     HOLD;
     size_t used = 0;
     for (const Alloc &m : mem) used += m.pinned ? 0 : m.n;
-    *total = 4ull << 30, *free_bytes = *total - used;
+    *total = room, *free_bytes = *total - used;
     return cudaSuccess;
+}
+
+void cuemu_dry()
+{
+    HOLD;
+    drain_all();
+    dry = true, room = 1ull << 40, reached = 0, range = reserve();
 }
 
 cudaError_t cudaFree(void *p)

@@ -12,6 +12,7 @@ int64_t failing_allocation;
 static int64_t failing_launch;
 std::mutex big;
 static std::condition_variable_any moved; /* work was done */
+bool dry;
 static bool held;                         /* kernels wait before they run */
 
 cudaError_t err(cudaError_t e)
@@ -56,7 +57,7 @@ static void drain(cuemuStream *s, const Mark *until = nullptr, unsigned version 
         Op op = std::move(s->q.front());
         s->q.pop_front();
         if (op.wait && op.wait->done < op.version) drain(op.wait->stream, op.wait.get(), op.version);
-        if (op.work && !sticky) {
+        if (op.work && !sticky && !dry) {
             big.unlock();
             op.work();
             big.lock();

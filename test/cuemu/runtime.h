@@ -52,6 +52,7 @@ extern std::mutex big; /* host threads come one at a time, but work of streams r
 extern cudaError_t sticky;
 extern CuemuCounts counts;
 extern int64_t failing_allocation;
+extern bool dry; /* work is counted and left undone */
 extern std::vector<cuemuStream *> streams;
 
 cudaError_t err(cudaError_t e); /* becomes the last error */
