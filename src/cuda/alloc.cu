@@ -1,33 +1,18 @@
-/* alloc.cu - device memory.
+/* alloc.cu - device memory, from pools of blocks (pool.cu).
  *
- *  - Sizes are rounded up to classes, four to a doubling; freed blocks wait in their class's list.  All work
- *    is in one stream, so a block may be given out again while the kernels that used it are still queued.
- *  - When the device has no more, the lists are given back and the request is tried once again.
+ *  - All work is in one stream, so a block may be given out again while the kernels that used it are still
+ *    queued.  Copies beside the queue have blocks of their own, each a segment.
+ *  - When the device has no more, segments without a live block are given back and the request is tried once
+ *    again, then for no more than what is needed.
  *  - TAPEGRAD_CUDA_NO_CACHE=1: every block straight from the driver, so that checkers see each one's life.
  *
  * Callers have their turn on a device (device.cu). */
 #include <stdlib.h>
 #include "cuda/context.cuh"
 
-struct Block {
-    void *data;
-    Block *next;
-    int64_t tick; /* the queue's next mark when it was freed */
-};
+enum { FEW = 8 };
 
-enum { STEPS = GPU_CLASSES / 64, SMALLEST = 512, FEW = 8 };
-
-/* The class of a size, and what its blocks hold. */
-static int size_class(size_t bytes, size_t *rounded)
-{
-    size_t power = SMALLEST;
-    int octave = 0;
-    while (power * 2 <= bytes) power *= 2, octave++;
-    const size_t step = power / STEPS;
-    const size_t above = bytes <= power ? 0 : (bytes - power + step - 1) / step;
-    *rounded = power + above * step;
-    return octave * STEPS + (int)above; /* above == STEPS is the next doubling: the same number */
-}
+static GpuCache *cache() { return &gpu_context()->cache; }
 
 static bool caching()
 {
@@ -35,82 +20,126 @@ static bool caching()
     return !off || *off != '1';
 }
 
-void gpu_release_cached()
+static void release(Pool *p)
 {
-    for (int i = 0; i < GPU_CLASSES; i++)
-        while (Block *b = gpu_cache()->free[i]) {
-            gpu_cache()->free[i] = b->next;
-            cudaFree(b->data);
-            free(b);
-        }
-    gpu_cache()->reserved -= gpu_cache()->bytes;
-    gpu_cache()->bytes = 0;
+    while (Block *b = pool_forget(p)) {
+        cudaFree(b->data);
+        cache()->reserved -= (int64_t)b->bytes;
+        free(b);
+    }
 }
 
-/* Off its list. */
-static void *take(Block **at, size_t rounded)
+void gpu_release_cached()
 {
-    Block *b = *at;
-    void *data = b->data;
-    *at = b->next, gpu_cache()->bytes -= (int64_t)rounded;
-    free(b);
+    release(&cache()->pool);
+    release(&cache()->beside);
+}
+
+/* nullptr: it has not so much. */
+static char *ask_driver(size_t bytes, cudaError_t *status)
+{
+    void *data = nullptr;
+    *status = cudaMalloc(&data, bytes);
+    if (*status == cudaErrorMemoryAllocation) cudaGetLastError();
+    if (!*status) cache()->reserved += (int64_t)bytes;
+    return *status ? nullptr : (char *)data;
+}
+
+static void back_to_driver(void *data, size_t bytes)
+{
+    cudaFree(data);
+    cache()->reserved -= (int64_t)bytes;
+}
+
+/* A segment, or at least `needed` of it. */
+static char *segment_from_driver(size_t *bytes, size_t needed)
+{
+    cudaError_t status;
+    char *data = ask_driver(*bytes, &status);
+    if (status == cudaErrorMemoryAllocation) {
+        gpu_release_cached();
+        data = ask_driver(*bytes, &status);
+    }
+    if (status == cudaErrorMemoryAllocation && needed < *bytes) data = ask_driver(*bytes = needed, &status);
+    if (status == cudaErrorMemoryAllocation) gpu_no_memory(needed);
+    else if (status) gpu_check(status, "cudaMalloc");
     return data;
 }
 
-static void *from_driver(size_t bytes, size_t rounded)
+static Block *block_from_driver(Pool *p, BlockSizes of)
 {
-    void *data = nullptr;
-    if (!caching()) rounded = bytes;
-    cudaError_t status = cudaMalloc(&data, rounded);
-    if (status == cudaErrorMemoryAllocation) {
-        gpu_release_cached();
-        cudaGetLastError();
-        status = cudaMalloc(&data, rounded);
-    }
-    if (status == cudaErrorMemoryAllocation) return cudaGetLastError(), gpu_no_memory(bytes), nullptr;
-    if (gpu_check(status, "cudaMalloc")) return nullptr;
-    gpu_cache()->reserved += (int64_t)rounded;
+    char *data = segment_from_driver(&of.segment, of.block);
+    Block *b = data ? new_segment(p, data, of.segment, of.small) : nullptr;
+    if (b) cut_block(b, of);
+    else if (data) back_to_driver(data, of.segment), gpu_fail("out of memory");
+    return b;
+}
+
+/* Noted as live. */
+static void *given_out(Block *b)
+{
+    if (!b) return nullptr;
+    if (!map_put(&cache()->live, b)) return pool_give(b, b->tick), gpu_fail("out of memory"), nullptr;
+    cache()->in_use += (int64_t)b->bytes;
+    return b->data;
+}
+
+static void *uncached(size_t bytes)
+{
+    void *data = segment_from_driver(&bytes, bytes);
+    if (data) cache()->in_use += (int64_t)bytes;
     return data;
 }
 
 void *gpu_alloc(size_t bytes)
 {
-    size_t rounded;
-    const int k = size_class(bytes, &rounded);
     if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
-    return gpu_cache()->free[k] ? take(&gpu_cache()->free[k], rounded) : from_driver(bytes, rounded);
+    if (!caching()) return uncached(bytes);
+    const BlockSizes of = block_sizes(bytes);
+    Block *b = pool_take(&cache()->pool, of);
+    return given_out(b ? b : block_from_driver(&cache()->pool, of));
 }
 
-/* The block that was freed first, for it is idle soonest.  Where it is not yet, a new one; but few of them,
- * or a host that runs ahead would take all memory. */
+/* The free block of that size that was freed first, for it is idle soonest; and how many there are. */
+static Block *oldest_of(Pool *p, const BlockSizes &of, int *count)
+{
+    Block *const tree = of.small ? p->small : p->large, *oldest = nullptr;
+    for (Block *b = first_free(tree, of.block); b && b->bytes == of.block; b = next_free(tree, b), ++*count)
+        if (!oldest || b->tick < oldest->tick) oldest = b;
+    return oldest;
+}
+
+/* Where it is not idle yet, a new one; but few of them, or a host that runs ahead would take all memory. */
+static Block *beside(DeviceContext *c, size_t bytes)
+{
+    int count = 0;
+    BlockSizes of = block_sizes(bytes);
+    of.segment = of.block;
+    Block *b = oldest_of(&c->cache.beside, of, &count);
+    const bool idle = b && gpu_idle(c, b->tick);
+    if (!b || (!idle && count < FEW)) return block_from_driver(&c->cache.beside, of);
+    if (!idle && gpu_follow(c, b->tick)) return nullptr;
+    take_block(b);
+    return b;
+}
+
 void *gpu_alloc_beside(size_t bytes)
 {
-    size_t rounded;
-    const int k = size_class(bytes, &rounded);
-    Block **oldest = &gpu_cache()->free[k];
+    DeviceContext *c = gpu_context();
     if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
-    if (gpu_tick(gpu_context())) return nullptr;
-    for (Block **at = oldest; *at; at = &(*at)->next)
-        if ((*at)->tick <= (*oldest)->tick) oldest = at;
-    const bool there = *oldest, idle = there && gpu_idle(gpu_context(), (*oldest)->tick);
-    const bool one_more = there && !idle && gpu_cache()->extra[k] < FEW;
-    if (there && !idle && !one_more && gpu_follow(gpu_context(), (*oldest)->tick)) return nullptr;
-    void *data = there && !one_more ? take(oldest, rounded) : from_driver(bytes, rounded);
-    if (one_more) gpu_cache()->extra[k]++;
-    if (data) gpu_depart(gpu_context(), data, bytes);
+    if (gpu_tick(c)) return nullptr;
+    void *data = caching() ? given_out(beside(c, bytes)) : uncached(bytes);
+    if (data) gpu_depart(c, data, bytes);
     return data;
 }
 
 void gpu_free(void *data, size_t bytes)
 {
-    size_t rounded;
-    const int k = size_class(bytes, &rounded);
-    Block *b = caching() ? (Block *)malloc(sizeof *b) : nullptr;
-    if (!b) {
-        cudaFree(data);
-        gpu_cache()->reserved -= (int64_t)(caching() ? rounded : bytes);
-        return;
+    if (!caching()) {
+        cache()->in_use -= (int64_t)bytes;
+        return back_to_driver(data, bytes);
     }
-    b->data = data, b->next = gpu_cache()->free[k], b->tick = gpu_cache()->ticks;
-    gpu_cache()->free[k] = b, gpu_cache()->bytes += (int64_t)rounded;
+    Block *b = map_take(&cache()->live, data);
+    cache()->in_use -= (int64_t)b->bytes;
+    pool_give(b, cache()->ticks);
 }

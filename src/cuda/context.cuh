@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include "cuda/cuda.cuh"
+#include "cuda/pool.cuh"
 #include "cuda/staging.cuh"
 
 enum { NOTES = 256, FAULT_AT = 4, FAULT_WORDS = 3, FLIGHTS = 256, TICKS = 64 };
@@ -35,6 +36,13 @@ struct Beside {
     int flights;
 };
 
+struct GpuCache {      /* of alloc.cu */
+    Pool pool, beside; /* of the queue's work; of copies beside it */
+    BlockMap live;
+    int64_t in_use, reserved; /* bytes of live blocks, of all segments */
+    int64_t ticks;            /* marks in the queue so far (beside.cu) */
+};
+
 struct DeviceContext {
     std::mutex lock;   /* of launches */
     std::mutex copies; /* of staging; taken first */
@@ -61,6 +69,10 @@ struct Turn {
     explicit Turn(DeviceContext *c);
 };
 DeviceContext *gpu_context();
+
+/* alloc.cu: memory for a copy beside the queue; what is free goes back to the driver. */
+void *gpu_alloc_beside(size_t bytes);
+void gpu_release_cached();
 
 /* ---- beside.cu ------------------------------------------------------------------------------- */
 

@@ -36,24 +36,13 @@ cudaStream_t gpu_stream();
 int64_t *gpu_mailbox();               /* a few words of device memory for answers to the host */
 int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is done */
 
-enum { GPU_CLASSES = 256 };
-struct GpuCache { /* blocks that were freed, by size class */
-    struct Block *free[GPU_CLASSES];
-    uint8_t extra[GPU_CLASSES]; /* taken for copies beside the queue while others were not idle */
-    int64_t bytes;              /* of all */
-    int64_t reserved;           /* of these and of those in use */
-    int64_t ticks;              /* marks in the queue so far (beside.cu) */
-};
-GpuCache *gpu_cache();
 bool gpu_must_fail(); /* the request for memory that comes, for a test */
 void **gpu_blas();    /* of gemm.cu */
 
-/* alloc.cu: 256-byte aligned blocks from per-size lists; bytes as asked for.  nullptr, and the sentence
- * recorded: there is no memory, and the call ends with KERNEL_NO_MEMORY if it fails. */
+/* alloc.cu: 256-byte aligned blocks; bytes as asked for.  nullptr, and the sentence recorded: there is no
+ * memory, and the call ends with KERNEL_NO_MEMORY if it fails. */
 void *gpu_alloc(size_t bytes);
-void *gpu_alloc_beside(size_t bytes); /* for a copy beside the queue */
 void gpu_free(void *data, size_t bytes);
-void gpu_release_cached();
 
 /* Device memory for the duration of a call.  data is nullptr when there was none. */
 struct Scratch {

@@ -78,7 +78,6 @@ Turn::Turn(DeviceContext *c) : guard(c->lock)
 DeviceContext *gpu_context() { return here; }
 cudaStream_t gpu_stream() { return here->stream; }
 int64_t *gpu_mailbox() { return here->mailbox; }
-GpuCache *gpu_cache() { return &here->cache; }
 bool gpu_must_fail() { return here->must_fail(here); }
 void **gpu_blas() { return &here->blas; }
 void **gpu_list_tables() { return &here->tables; }
@@ -309,7 +308,7 @@ static void memory(DeviceContext *c, DeviceMemory *m)
 {
     Turn turn(c);
     size_t unused = 0, total = 0;
-    m->cached = c->cache.bytes, m->reserved = c->cache.reserved;
+    m->cached = c->cache.reserved - c->cache.in_use, m->reserved = c->cache.reserved;
     if (cudaMemGetInfo(&unused, &total)) cudaGetLastError();
     m->free = (int64_t)unused, m->total = (int64_t)total;
 }

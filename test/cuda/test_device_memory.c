@@ -89,11 +89,93 @@ static void more_than_there_is(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+enum { MiB = 1 << 20 };
+
+static int64_t reserved(void) { return tensor_device_memory(test_device()).reserved; }
+
+static Tensor *bytes_there(int64_t n)
+{
+    TensorScope scope = tensor_scope_open();
+    assert_int_equal(tensor_set_default_device(test_device()), 0);
+    Tensor *x = tensor_retain(tensor_empty(SHAPE(n), TENSOR_U8));
+    assert_int_equal(tensor_set_default_device("cpu"), 0);
+    assert_non_null(x);
+    tensor_scope_close(scope);
+    return x;
+}
+
+/* Requests share a segment; what is freed side by side serves a larger one. */
+static void blocks_are_cut_and_joined(void **state)
+{
+    (void)state;
+    enum { MANY = 512 };
+    Tensor *small[MANY], *x[6];
+    assert_int_equal(tensor_device_memory_release(test_device()), 0);
+    const int64_t before = reserved();
+    for (int i = 0; i < 6; i++) x[i] = bytes_there(3 * MiB);
+    const int64_t with_six = reserved();
+    assert_true(with_six - before >= 18 * MiB && with_six - before <= 20 * MiB);
+    for (int i = 1; i < 5; i++) tensor_release(x[i]);
+    Tensor *more = bytes_there(12 * MiB);
+    assert_true(reserved() == with_six);
+    const TensorMemory m = tensor_device_memory(test_device());
+    assert_true(m.cached <= m.reserved - 18 * MiB && m.in_use >= 18 * MiB);
+    for (int i = 0; i < MANY; i++) small[i] = bytes_there(1 + i);
+    assert_true(reserved() - with_six <= 2 * MiB);
+    for (int i = 0; i < MANY; i++) tensor_release(small[i]);
+    tensor_release(x[0]), tensor_release(x[5]), tensor_release(more);
+    Tensor *all = bytes_there(20 * MiB);
+    assert_true(reserved() - with_six <= 2 * MiB);
+    tensor_release(all);
+    assert_int_equal(tensor_device_memory_release(test_device()), 0);
+    assert_true(reserved() == before);
+}
+
+/* Tensors of any size come and go; each keeps its own values. */
+static void blocks_do_not_overlap(void **state)
+{
+    (void)state;
+    enum { LIVE = 24, ROUNDS = 400 };
+    Tensor *live[LIVE] = { NULL };
+    int value[LIVE] = { 0 };
+    for (int round = 0; round < ROUNDS; round++) {
+        TensorScope scope = tensor_scope_open();
+        const int i = round * 7 % LIVE;
+        const int64_t size = 1 + (int64_t)round * 7919 * 1031 % (round % 5 ? 90000 : 3 * MiB);
+        if (live[i]) {
+            Tensor *wrong = tensor_any(tensor_ne_scalar(live[i], value[i]));
+            assert_int_equal((int)tensor_item(wrong), 0);
+            tensor_release(live[i]);
+        }
+        live[i] = bytes_there(size);
+        assert_non_null(tensor_fill_(live[i], value[i] = round % 251));
+        tensor_scope_close(scope);
+    }
+    for (int i = 0; i < LIVE; i++) tensor_release(live[i]);
+}
+
+/* What is cached goes back when a request finds no room. */
+static void cached_memory_makes_room(void **state)
+{
+    (void)state;
+    const int64_t third = tensor_device_memory(test_device()).total / 3;
+    Tensor *a = bytes_there(third), *b = bytes_there(third);
+    tensor_release(a), tensor_release(b);
+    assert_true(tensor_device_memory(test_device()).cached >= 2 * third);
+    Tensor *large = bytes_there(2 * third + 16 * MiB);
+    assert_true(tensor_device_memory(test_device()).cached < third);
+    tensor_release(large);
+    assert_int_equal(tensor_device_memory_release(test_device()), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_one_device),
-        cmocka_unit_test(more_than_there_is),
+        cmocka_unit_test(memory_of_one_device),      cmocka_unit_test(more_than_there_is),
+        cmocka_unit_test(blocks_are_cut_and_joined), cmocka_unit_test(blocks_do_not_overlap),
+        cmocka_unit_test(cached_memory_makes_room),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("memory of a device", tests, NULL, NULL);

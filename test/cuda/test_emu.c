@@ -154,7 +154,8 @@ static void a_kernel_of_ones_own(void **state)
     tensor_scope_close(scope);
 }
 
-/* No memory at any point of a step: nothing has changed, and the next one is right. */
+/* No memory at any point of a step whose arrays are a request to the driver each: nothing has changed, and
+ * the next one is right. */
 static void a_step_without_memory(void **state)
 {
     (void)state;
@@ -162,8 +163,8 @@ static void a_step_without_memory(void **state)
     *(void **)&fail_allocation = emu_symbol("cuemu_fail_allocation");
     TensorScope scope = tensor_scope_open();
     Tensor *p[2] = {
-        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(300001), TENSOR_F32), "emu:0"), true),
-        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(150001), TENSOR_F64), "emu:0"), true)
+        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(2700001), TENSOR_F32), "emu:0"), true),
+        tensor_requires_grad_(tensor_to_device(tensor_ones(SHAPE(1350001), TENSOR_F64), "emu:0"), true)
     };
     Optimizer *opt = optim_adamw(TENSOR_LIST(p, 2), .lr = 0.1);
     for (int i = 0; i < 2; i++) tensor_set_grad(p[i], tensor_ones_like(p[i]));
