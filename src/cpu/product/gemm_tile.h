@@ -55,7 +55,8 @@ FORCE_INLINE void N(step)(VEC *sum, const char **a, int64_t row, int64_t step, c
 }
 
 /* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col
- * is 1, so that the unrolled loop finds its steps of a at constant distances (3 % faster). */
+ * is 1, so that an unrolled loop finds its steps of a at constant distances (3 % faster); others gain nothing
+ * by it. */
 FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, const int whole, const int unit)
 {
     VEC sum[ROWS * 2 > 12 ? ROWS * 2 : 12]; /* 12: wide_3's */
@@ -75,7 +76,7 @@ FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, con
             if (vecs > 1) __builtin_prefetch(t->c + i * t->c_row + t->cols - 1, 1);
         }
 
-    if (whole) {
+    if (whole && unit == JOIN(UNIT, TYPE)) {
         UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row)
             N(step)(sum, a, row, step, b, mask, rows, vecs, whole);
     } else
