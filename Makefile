@@ -77,6 +77,7 @@ $(B)/%.$(1).o: UNWIND = -fno-asynchronous-unwind-tables -fno-unwind-tables
 $(B)/%.$(1).o: %.c $(B)/flags ; $$(COMPILE) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
+$(B)/%/direct_bf16_kernel.avx512.o: FILE += -mavx512bf16
 
 # What stands in which list above, a word each: where that changed, the object is compiled again, and only
 # then is it written down.

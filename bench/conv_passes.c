@@ -12,13 +12,13 @@ static int64_t size_of(int64_t size, int64_t kernel, const Geometry *g)
     return (size + 2 * g->pad - g->dilation * (kernel - 1) - 1) / g->stride + 1;
 }
 
-/* pass: 0 forward, 1 gradient of the input, 2 gradient of the weight. */
-int conv_pass(int pass, const Geometry *g, float *x, float *weight, float *y)
+/* pass: 0 forward, 1 gradient of the input, 2 gradient of the weight; of f32, or of bf16. */
+int conv_pass(int pass, const Geometry *g, bool bf16, void *x, void *weight, void *y)
     __attribute__((visibility("default")));
 
-int conv_pass(int pass, const Geometry *g, float *x, float *weight, float *y)
+int conv_pass(int pass, const Geometry *g, bool bf16, void *x, void *weight, void *y)
 {
-    ConvArgs a = { .dtype = TENSOR_F32,
+    ConvArgs a = { .dtype = bf16 ? TENSOR_BF16 : TENSOR_F32,
                    .batch = g->batch,
                    .in = g->in,
                    .d = 1,

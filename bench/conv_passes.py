@@ -3,8 +3,9 @@
 
 GFLOP/s of ours and of PyTorch's faster memory format, and the ratio of times (above 1: ours is faster): the
 median of pairs, its range, and the geometric mean and the worst of all.  ROUNDS=7; SHAPES=random SEED=n
-COUNT=n draws shapes instead; THREADS=1 (then time is that of the thread, so that other programs on the core
-do not count); TUNED=1 lets malloc keep freed memory, which helps PyTorch.  Both results are compared too.
+COUNT=n draws shapes instead; DTYPE=bf16 (f32); THREADS=1 (then time is that of the thread, so that other
+programs on the core do not count); TUNED=1 lets malloc keep freed memory, which helps PyTorch.  Both results
+are compared too.
 """
 
 import ctypes, math, os, random, statistics, sys, time
@@ -78,7 +79,9 @@ def drawn(count, seed):
 clock = time.thread_time if THREADS == 1 else time.perf_counter
 random_shapes, seed = os.environ.get("SHAPES") == "random", int(os.environ.get("SEED", "1"))
 cases = drawn(int(os.environ.get("COUNT", "40")), seed) if random_shapes else chosen
-WORST_ERROR = 1e-4
+bf16 = os.environ.get("DTYPE") == "bf16"
+dtype = torch.bfloat16 if bf16 else torch.float32
+WORST_ERROR = 2e-2 if bf16 else 1e-4
 ratios = {"forward": {}, "dx": {}, "dw": {}}
 
 
@@ -105,7 +108,7 @@ def compare(name, got, want):
 
 
 def measure(name, n, c, h, wide, o, kh, kw, s, p, d, groups):
-    x, w = torch.randn(n, c, h, wide), torch.randn(o, c // groups, kh, kw)
+    x, w = torch.randn(n, c, h, wide, dtype=dtype), torch.randn(o, c // groups, kh, kw, dtype=dtype)
     y = torch.nn.functional.conv2d(x, w, None, s, p, d, groups)
     g = torch.randn_like(y)
     flops = 2 * y.numel() * w.numel() / o
@@ -117,7 +120,7 @@ def measure(name, n, c, h, wide, o, kh, kw, s, p, d, groups):
         out = torch.full_like((y, x, w)[kind], float("nan"))
         ptr = [ctypes.c_void_p(t.data_ptr()) for t in (x, w, g)]
         ptr[(2, 0, 1)[kind]] = ctypes.c_void_p(out.data_ptr())
-        ours = lambda: library.conv_pass(kind, geometry, *ptr)
+        ours = lambda: library.conv_pass(kind, geometry, bf16, *ptr)
         sides = (ours, plain[kind], nhwc[kind])
         if ours():
             sys.exit(f"{name}: our pass {kind} failed")

@@ -52,6 +52,10 @@ KERNEL_LIST(K)
 
 enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64, DOUBLE = 1 << TENSOR_F64 };
 
+/* Convolution reads bf16, too. */
+#define TAKEN(slot) \
+    ((slot) >= SLOT_conv2d && (slot) <= SLOT_conv2d_grad_weight ? FLOATS | 1 << TENSOR_BF16 : FLOATS)
+
 /* What computes in double alone: ops cast for it. */
 #define IN_DOUBLE(slot) ((slot) >= SLOT_pairs && (slot) <= SLOT_class_margin)
 
@@ -66,7 +70,7 @@ const Device cpu_device = { .abi = DEVICE_ABI,
                             .to_device = copy_bytes,
                             .to_host = copy_bytes,
                             .synchronize = synchronize,
-#define K(slot, Args) [SLOT_##slot] = IN_DOUBLE(SLOT_##slot) ? DOUBLE : FLOATS,
+#define K(slot, Args) [SLOT_##slot] = IN_DOUBLE(SLOT_##slot) ? DOUBLE : TAKEN(SLOT_##slot),
                             .takes = { KERNEL_LIST(K) },
 #undef K
 #define K(slot, Args) .slot = on_##slot,

@@ -1,5 +1,6 @@
-/* test_conv_blocks.c - convolution in f32 by its fast kernels, over random shapes, against the plain way that
- * f64 goes; the same bits on any number of threads; where NaN and infinities get to; failing memory. */
+/* test_conv_blocks.c - convolution in f32 and bf16 by its fast kernels, over random shapes, against the
+ * plain way that f64 goes; the same bits on any number of threads; where NaN and infinities get to; failing
+ * memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,22 +158,51 @@ static void fast_kernels_are_as_the_plain_way(void **state)
     }
 }
 
+/* Each is off by half a unit in bf16's last place, and what f32 sums are off by. */
+static void assert_rounded_once(const Shape *s, const char *what, Tensor *half, Tensor *exact)
+{
+    const double scale = largest(exact);
+    Tensor *wide = tensor_contiguous(tensor_to(half, TENSOR_F64)), *plain = tensor_contiguous(exact);
+    const double *got = tensor_data(wide), *want = tensor_data(plain);
+    for (int64_t i = 0; i < tensor_numel(exact); i++)
+        if (!(fabs(got[i] - want[i]) <= fabs(want[i]) / 256 + 4e-6 * scale + 1e-6))
+            fail_msg("%s[%lld] of %s: %g rather than %g", what, (long long)i, text_of(s), got[i], want[i]);
+}
+
+static void bf16_is_rounded_once(void **state)
+{
+    (void)state;
+    static const char *const what[RESULTS] = { "y", "dx", "dweight", "dbias" };
+    for (int i = 0; i < 150; i++) {
+        TensorScope inner = tensor_scope_open();
+        const Shape s = any_shape();
+        Tensor *in[3], *half[RESULTS], *plain[RESULTS];
+        operands(&s, in);
+        for (int k = 0; k < 3; k++) in[k] = tensor_to(in[k], TENSOR_BF16);
+        Tensor *g = tensor_to(gradient_for(&s, in), TENSOR_BF16);
+        results_of(&s, in, g, TENSOR_BF16, half), results_of(&s, in, g, TENSOR_F64, plain);
+        for (int k = 0; k < RESULTS; k++) assert_rounded_once(&s, what[k], half[k], plain[k]);
+        tensor_scope_close(inner);
+    }
+}
+
 static void same_bits_for_threads(void **state)
 {
     (void)state;
     const int threads = tensor_num_threads();
-    for (int i = 0; i < 25; i++) {
+    for (int i = 0; i < 40; i++) {
+        const TensorDtype dtype = i % 2 ? TENSOR_F32 : TENSOR_BF16;
         TensorScope inner = tensor_scope_open();
         Shape s = any_shape();
         Tensor *in[3], *one[RESULTS], *many[RESULTS];
         if (s.rank == 2) s.size[0] += 20, s.size[1] += 20, s.n += 3;
         operands(&s, in);
         Tensor *g = gradient_for(&s, in);
-        tensor_set_num_threads(1), results_of(&s, in, g, TENSOR_F32, one);
-        tensor_set_num_threads((int)pick(2, 7)), results_of(&s, in, g, TENSOR_F32, many);
+        tensor_set_num_threads(1), results_of(&s, in, g, dtype, one);
+        tensor_set_num_threads((int)pick(2, 7)), results_of(&s, in, g, dtype, many);
         for (int k = 0; k < RESULTS; k++)
             if (memcmp(tensor_data(tensor_contiguous(one[k])), tensor_data(tensor_contiguous(many[k])),
-                       (size_t)tensor_numel(one[k]) * sizeof(float)) != 0)
+                       (size_t)tensor_numel(one[k]) * (dtype == TENSOR_F32 ? 4 : 2)) != 0)
                 fail_msg("result %d of %s: other bits", k, text_of(&s));
         tensor_scope_close(inner);
     }
@@ -272,11 +302,11 @@ static void nan_and_infinities_reach_what_they_should(void **state)
 
 /* ---- failing memory -------------------------------------------------------------------------- */
 
-static void fail_each(const Shape *s)
+static void fail_each(const Shape *s, TensorDtype dtype)
 {
     Tensor *in[3];
     operands(s, in);
-    for (int i = 0; i < 3; i++) tensor_requires_grad_(in[i], true);
+    for (int i = 0; i < 3; i++) in[i] = tensor_requires_grad_(tensor_detach(tensor_to(in[i], dtype)), true);
     Tensor *g = gradient_for(s, in);
     const int64_t live = tensor_memory().in_use;
     for (int64_t n = 1, failed = 1; failed; n++) {
@@ -300,9 +330,11 @@ static void memory_that_runs_out(void **state)
     (void)state;
     Shape s = { .rank = 2, .n = 9, .in = 20, .out = 24, .groups = 1 };
     for (int i = 0; i < 2; i++) s.size[i] = 9, s.kernel[i] = 3, s.stride[i] = s.pad[i] = s.dilation[i] = 1;
-    fail_each(&s);
+    fail_each(&s, TENSOR_F32), fail_each(&s, TENSOR_BF16);
     s.in = s.out = 32;
-    fail_each(&s);
+    fail_each(&s, TENSOR_F32);
+    s.in = 3;
+    fail_each(&s, TENSOR_BF16);
 }
 
 int main(void)
@@ -310,6 +342,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(fast_kernels_are_as_the_plain_way),
+        TEST(bf16_is_rounded_once),
         TEST(same_bits_for_threads),
         TEST(winograd_rounds_as_the_direct_sum),
         TEST(nan_and_infinities_reach_what_they_should),

@@ -104,12 +104,15 @@ static const void *bias_of(const Plan *p, int64_t channel)
     return p->a->bias ? at(p, p->a->bias, channel) : NULL;
 }
 
-/* Work in multiply-adds, for cpu_threads: a vector's worth of them counts as one operation. */
-static int threads_for(const Plan *p)
+int conv_threads(const ConvArgs *a)
 {
-    const double work = (double)p->a->batch * (double)p->a->out * (double)p->rows * (double)p->positions / 8;
+    const double work = (double)a->batch * (double)a->out *
+                        (double)(a->in / a->groups * a->kd * a->kh * a->kw) *
+                        (double)(a->od * a->oh * a->ow) / 8;
     return cpu_threads(work > 1e15 ? (int64_t)1e15 : (int64_t)work);
 }
+
+static int threads_for(const Plan *p) { return conv_threads(p->a); }
 
 /* What lies at the same positions of several images: y [out, positions] of each, and one matrix [out, images
  * * positions]. */
@@ -319,6 +322,7 @@ int cpu_conv2d(ConvArgs *a)
 {
     if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     if (!dtype_is_float(a->dtype)) return conv_integers(a), 0;
+    if (a->dtype == TENSOR_BF16) return conv_bf16(a, DIRECT_FORWARD);
     return forward(a) ? fail_memory("conv2d") : 0;
 }
 
@@ -425,6 +429,7 @@ int cpu_conv2d_grad_input(ConvArgs *a)
 {
     if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
     if (!dtype_is_float(a->dtype)) return conv_integers_grad_input(a), 0;
+    if (a->dtype == TENSOR_BF16) return conv_bf16(a, DIRECT_GRAD_INPUT);
     const Plan p = plan_for(a, 0);
     ConvArgs t = turned(a);
     if (a->batch == 0 || a->in * pixels(a) == 0) return 0;
@@ -577,6 +582,7 @@ static void bias_sums(const Plan *p)
 int cpu_conv2d_grad_weight(ConvArgs *a)
 {
     if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
+    if (a->dtype == TENSOR_BF16) return conv_bf16(a, DIRECT_GRAD_WEIGHT);
     Plan p = plan_for(a, 0);
     if (a->bias) bias_sums(&p);
     if (a->out * p.rows == 0) return 0;

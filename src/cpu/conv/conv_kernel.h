@@ -35,6 +35,9 @@ typedef struct ConvKernel {
     double (*sum)(const void *x, int64_t n);
 } ConvKernel;
 
+/* conv_threads - by the work in multiply-adds, a vector's worth of them counting as one operation. */
+int conv_threads(const ConvArgs *a) __attribute__((visibility("hidden")));
+
 /* conv_integers, conv_integers_grad_input - of i64, i32 and u8, by plain loops (conv_integer.c). */
 void conv_integers(const ConvArgs *a) __attribute__((visibility("hidden")));
 void conv_integers_grad_input(const ConvArgs *a) __attribute__((visibility("hidden")));

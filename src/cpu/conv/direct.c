@@ -65,7 +65,7 @@ static void run(const Piece *c, int64_t n, const float *x, float *y, int64_t y_s
 {
     const Direct *p = c->w->p;
     if (p->depthwise) p->k->each(&c->sum, n, x, c->weight, y, y_step);
-    else p->k->run(&c->sum, n, x, c->weight, y, y_step, c->half);
+    else p->sums.run(&c->sum, n, x, c->weight, y, y_step, c->half);
 }
 
 static void row_of_columns(Piece *c, int64_t rows, const float *x, float *y)
@@ -102,10 +102,8 @@ static void deliver(const Piece *c, int64_t row, int64_t rows)
         for (int64_t h = 0; h < c->sum.halves; h++) {
             const int64_t o = (c->pair * p->pair + h) * lanes, channel = c->group * p->out + o,
                           image = unit_start(p, c->unit) + i;
-            p->k->unblock(c->side + h * c->half + i * lanes, c->images * lanes, rows * wide,
-                          (int)least(lanes, p->out - o), p->bias ? p->bias + channel : NULL,
-                          p->y + (image * p->groups * p->out + channel) * p->y_pixels + row * wide,
-                          p->y_pixels);
+            direct_deliver(p, c->side + h * c->half + i * lanes, c->images * lanes, rows * wide,
+                           (int)least(lanes, p->out - o), image, channel, row * wide);
         }
 }
 
@@ -160,8 +158,7 @@ static void forward_piece(void *ctx, int64_t t)
     float *own = (float *)(void *)room + side;
     DirectTap *tap = (DirectTap *)(void *)(own + slice);
     Piece c = { .w = w, .side = (float *)(void *)room, .tap = tap, .row = tap + p->taps };
-    const int64_t last = p->in - (p->blocks - 1) * lanes;
-    c.sum = (DirectSum){ .tap = c.tap, .blocks = p->blocks, .last = (int)(last + last % 2) };
+    c.sum = (DirectSum){ .tap = c.tap, .blocks = p->blocks, .last = (int)(p->in - (p->blocks - 1) * lanes) };
     work_on(&c, part * all / w->parts, (part + 1) * all / w->parts, w->by_pairs ? t / w->parts : 0,
             w->by_pairs ? t / w->parts + 1 : p->groups * p->pairs, own);
     tg_free(room, bytes);
@@ -209,12 +206,12 @@ static int forward(Direct *p, int threads)
 
 int direct_forward(const ConvArgs *a, int threads)
 {
-    Direct p = direct_plan(a, false);
+    Direct p = direct_plan(a, DIRECT_FORWARD);
     return forward(&p, threads);
 }
 
 int direct_grad_input(const ConvArgs *a, int threads)
 {
-    Direct p = direct_plan(a, true);
+    Direct p = direct_plan(a, DIRECT_GRAD_INPUT);
     return forward(&p, threads);
 }

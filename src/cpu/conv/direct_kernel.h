@@ -21,7 +21,7 @@ typedef struct DirectTap {
 typedef struct DirectSum {
     const DirectTap *tap;
     int64_t taps, blocks, x_block, w_block;
-    int last, halves; /* channels in the last block, an even number (one may be padding); blocks of outputs */
+    int last, halves; /* channels in the last block; blocks of outputs */
 } DirectSum;
 
 /* Pixels: `n` beside each other, in `middle` lines, `outer` times. */
@@ -36,13 +36,17 @@ typedef struct DirectWeights {
     int outs, ins, width; /* width: of a row of packed w */
 } DirectWeights;
 
-typedef struct DirectKernel {
-    int lanes, pixels; /* pixels: of a whole tile */
+typedef struct DirectSums {
     /* run - y of n pixels, `lanes` floats apart in x and y_step in y; the second half y_half behind. */
     void (*run)(const DirectSum *s, int64_t n, const float *x, const float *w, float *y, int64_t y_step,
                 int64_t y_half);
     /* weight - sums [lanes][halves * lanes] of one tap += over the pixels: x times y. */
     void (*weight)(const DirectWalk *k, const float *x, const float *y, float *sums);
+} DirectSums;
+
+typedef struct DirectKernel {
+    int lanes, pixels; /* pixels: of a whole tile */
+    DirectSums sums;
     /* each, each_weight - the same where each channel is convolved alone: w, sums [tap][lanes]. */
     void (*each)(const DirectSum *s, int64_t n, const float *x, const float *w, float *y, int64_t y_step);
     void (*each_weight)(const DirectWalk *k, const float *x, const float *y, float *sums);
@@ -58,6 +62,21 @@ typedef struct DirectKernel {
     void (*unpack)(const DirectWeights *d, const float *from, float *w, int add);
 } DirectKernel;
 
+/* Where a float is a word of two bf16, of which both products go to one sum: two input channels in `run`, two
+ * images in `weight`.  Sums are f32; operands and sums below the normal range (2^-126) count as 0.  No
+ * kernels: sums.run is NULL. */
+typedef struct DirectBf16 {
+    DirectSums sums;
+    /* pair - lines of n words; of the first `whole` lines the second half is `second` behind the first, of
+     * the others 0.  narrow - n bf16, rounded to nearest. */
+    void (*pair)(const uint16_t *x, int64_t line, int64_t second, int lines, int whole, int64_t n, float *to,
+                 int64_t to_line);
+    void (*narrow)(const float *from, int64_t n, uint16_t *to);
+} DirectBf16;
+
+extern const DirectBf16 direct_bf16_base[1] __attribute__((visibility("hidden")));
+extern const DirectBf16 direct_bf16_avx2[1] __attribute__((visibility("hidden")));
+extern const DirectBf16 direct_bf16_avx512[1] __attribute__((visibility("hidden")));
 extern const DirectKernel direct_kernel_base[1] __attribute__((visibility("hidden")));
 extern const DirectKernel direct_kernel_avx2[1] __attribute__((visibility("hidden")));
 extern const DirectKernel direct_kernel_avx512[1] __attribute__((visibility("hidden")));

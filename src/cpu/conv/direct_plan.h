@@ -23,10 +23,17 @@ typedef struct Link {
     bool turned; /* y is the larger one */
 } Link;
 
+/* What lies in a float's place: of bf16 a word of two, which lack the second where their number is odd. */
+typedef enum DirectWord { WORD_IS_F32, WORD_IS_CHANNELS, WORD_IS_IMAGES } DirectWord;
+
 typedef struct Direct {
     const DirectKernel *k;
+    const DirectBf16 *bf16; /* the kernels for it, or NULL */
+    DirectSums sums;
+    DirectWord word;
     Link link[3]; /* depth, rows, columns */
     int64_t batch, groups, in, out, taps;
+    int64_t images_x, channels; /* of x, where batch and in count words: images in all, channels of a group */
     int64_t blocks, pairs;      /* of a group: of inputs, of outputs two by two */
     int64_t x_pixels, y_pixels; /* of an image */
     int64_t w_out, w_in;        /* between outputs and inputs in the weight */
@@ -34,8 +41,9 @@ typedef struct Direct {
     int64_t phases;             /* of columns of y that read the same taps */
     int64_t line, plane, lo;    /* vectors in a stored row and plane of x; zeros in front */
     int32_t *place, *column;    /* of x's pixels; where each phase of y reads through each tap, -1: nowhere */
-    const float *x, *weight, *bias;
-    float *y;
+    const void *x, *weight;     /* f32 or bf16 */
+    const float *bias;
+    void *y;
     bool images, depthwise; /* depthwise: each channel alone; all are one group then */
     int64_t pair;           /* blocks of outputs in a whole pair: 2, depthwise 1 */
 } Direct;
@@ -59,16 +67,16 @@ FORCE_INLINE int64_t unit_images(const Direct *p, int64_t unit)
     return unit_start(p, unit + 1) - unit_start(p, unit);
 }
 
-/* direct_plan - of a pass; turned: the gradient of the input.
+/* direct_plan - of a pass.
  * direct_open - makes its tables; -1: no memory. */
-Direct direct_plan(const ConvArgs *a, bool turned);
+Direct direct_plan(const ConvArgs *a, DirectPass pass);
 int direct_open(Direct *p);
 void direct_close(const Direct *p);
 
 /* Converted operands of the units from `first` on; `plane` vectors a block of an image. */
 typedef struct Blocked {
     const Direct *p;
-    const float *from;
+    const void *from;
     float *to;
     int64_t first, channels, blocks, pixels, plane; /* channels and blocks: of a group */
     const int32_t *place;
@@ -80,6 +88,11 @@ Blocked direct_x(const Direct *p);
 void direct_convert(void *blocked, int64_t t);
 float *direct_block(const Blocked *b, int64_t unit, int64_t group, int64_t block);
 size_t direct_image_bytes(const Blocked *b);
+
+/* direct_deliver - n pixels, `step` floats apart, of at most
+ * `lanes` channels from `channel` on to y. */
+void direct_deliver(const Direct *p, const float *from, int64_t step, int64_t n, int channels, int64_t image,
+                    int64_t channel, int64_t pixel);
 
 /* How many units, of so many bytes an image, are converted at once, and their bytes. */
 int64_t direct_units_at_once(const Direct *p, size_t bytes_of_image, int64_t at_once);

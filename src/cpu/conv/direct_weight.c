@@ -59,7 +59,7 @@ static void sum_taps(WeightPiece *c, int64_t layer, int64_t row, int64_t rows, c
         }
         const float *at = x + place * m * lanes, *by = y + (from * l->out + left) * m * lanes;
         if (p->depthwise) p->k->each_weight(k, at, by, sums + t * each);
-        else p->k->weight(k, at, by, sums + t * each);
+        else p->sums.weight(k, at, by, sums + t * each);
     }
 }
 
@@ -123,7 +123,7 @@ static int weight_sums(WeightWork *w, int threads)
 
 int direct_grad_weight(const ConvArgs *a, int threads)
 {
-    Direct p = direct_plan(a, false);
+    Direct p = direct_plan(a, DIRECT_GRAD_WEIGHT);
     if (direct_open(&p)) return -1;
     WeightWork w = { .p = &p, .x = direct_x(&p), .weight = a->weight };
     w.y = (Blocked){ .p = &p,

@@ -59,11 +59,7 @@ static int64_t weight_point(const Direct *p) { return p->blocks * p->k->lanes * 
 static int64_t x_point(const Direct *p, int64_t tiles) { return p->blocks * tiles * p->k->lanes; }
 static int64_t y_point(const Direct *p, int64_t tiles) { return p->pairs * 2 * tiles * p->k->lanes; }
 
-static int last_channels(const Direct *p)
-{
-    const int64_t last = p->in - (p->blocks - 1) * p->k->lanes;
-    return (int)(last + last % 2);
-}
+static int last_channels(const Direct *p) { return (int)(p->in - (p->blocks - 1) * p->k->lanes); }
 
 /* One block of inputs of one pair: packed as for the direct sum, then transformed. */
 static void transform_weights(void *ctx, int64_t t)
@@ -160,9 +156,10 @@ static void products(const Winograd *w, const Chunk *c)
     for (int64_t q = 0; q < POINTS; q++)
         for (int64_t pair = 0; pair < p->pairs; pair++) {
             sum.halves = direct_halves(p, pair), sum.w_block = lanes * sum.halves * lanes;
-            p->k->run(&sum, c->tiles, c->x + q * x_point(p, c->tiles),
-                      w->weights + ((c->group * POINTS + q) * p->pairs + pair) * weight_point(p),
-                      c->y + q * y_point(p, c->tiles) + pair * 2 * c->tiles * lanes, lanes, c->tiles * lanes);
+            p->k->sums.run(&sum, c->tiles, c->x + q * x_point(p, c->tiles),
+                           w->weights + ((c->group * POINTS + q) * p->pairs + pair) * weight_point(p),
+                           c->y + q * y_point(p, c->tiles) + pair * 2 * c->tiles * lanes, lanes,
+                           c->tiles * lanes);
         }
 }
 
@@ -181,9 +178,8 @@ static void deliver(Winograd *w, const Chunk *c, int64_t first, int64_t end, int
             w->spoiled[image] = true;
         rows += here;
     }
-    p->k->unblock(c->side, lanes, rows * wide, (int)least(lanes, p->out - block * lanes),
-                  p->bias ? p->bias + channel : NULL,
-                  p->y + (image * p->groups * p->out + channel) * p->y_pixels + row * wide, p->y_pixels);
+    direct_deliver(p, c->side, lanes, rows * wide, (int)least(lanes, p->out - block * lanes), image, channel,
+                   row * wide);
 }
 
 static void chunk_piece(void *ctx, int64_t t)
@@ -258,7 +254,7 @@ static void lay_out(Direct *p, const Winograd *w, int64_t pad_h, int64_t pad_w)
 
 static int convolve(const ConvArgs *a, bool turned, int threads)
 {
-    Direct p = direct_plan(a, turned);
+    Direct p = direct_plan(a, turned ? DIRECT_GRAD_INPUT : DIRECT_FORWARD);
     Winograd w = {
         .p = &p, .k = kernel_here(), .rows = up(p.link[1].out, 2), .columns = up(p.link[2].out, 2)
     };
