@@ -104,7 +104,7 @@ Tensor *nn_multihead_attention_forward_args(NNAttentionCallArgs a)
     if (TENSOR_CHECK_OPTIONS(function, a, nn_multihead_attention_forward_defaults)) return NULL;
     if (nn_null(a.module, function)) return NULL;
     if (a.module->call != attention_call)
-        return tensor_fail(TENSOR_EVALUE, function, "of a module %s", a.module->type), NULL;
+        return tensor_fail(TENSOR_EVALUE, function, "not of a module %s", a.module->type), NULL;
     if (!a.query || !a.key || !a.value) {
         if (!tensor_error_code()) tensor_fail(TENSOR_ENULL, function, "query, key or value is NULL");
         return NULL;

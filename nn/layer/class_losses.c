@@ -180,7 +180,7 @@ Tensor *nn_adaptive_log_prob(Module *m, Tensor *x)
 {
     if (nn_null(m, "nn_adaptive_log_prob")) return NULL;
     if (m->call != adaptive_call)
-        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_log_prob", "of a module %s", m->type), NULL;
+        return tensor_fail(TENSOR_EVALUE, "nn_adaptive_log_prob", "not of a module %s", m->type), NULL;
     const NNAdaptiveSoftmaxArgs *a = m->args;
     Tensor *part[1 + TENSOR_MAX_DIMS];
     const char *outer = tensor_compose_begin("nn_adaptive_log_prob");

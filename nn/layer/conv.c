@@ -157,7 +157,7 @@ Tensor *nn_conv_transpose_forward(Module *m, Tensor *x, TensorShape output_size)
 {
     if (nn_null(m, __func__)) return NULL;
     if (m->call != transpose_call)
-        return tensor_fail(TENSOR_EVALUE, __func__, "of a module %s", m->type), NULL;
+        return tensor_fail(TENSOR_EVALUE, __func__, "not of a module %s", m->type), NULL;
     NNCall c = { .in = { x }, .results = 1, .options = &output_size };
     nn_run(m, &c);
     return c.out[0];

@@ -145,7 +145,7 @@ Tensor *nn_max_unpool_forward(Module *m, Tensor *x, Tensor *indices, TensorShape
     int rank = 0;
     if (nn_null(m, __func__)) return NULL;
     while (rank < 3 && m->kind != kinds[rank]) rank++;
-    if (rank++ == 3) return tensor_fail(TENSOR_EVALUE, __func__, "of a module %s", m->type), NULL;
+    if (rank++ == 3) return tensor_fail(TENSOR_EVALUE, __func__, "not of a module %s", m->type), NULL;
     if (output_size.ndim == rank + 2 && output_size.dim) output_size.dim += 2, output_size.ndim = rank;
     NNCall c = { .in = { x, indices }, .results = 1, .options = &output_size };
     nn_run(m, &c);

@@ -276,7 +276,7 @@ static Tensor *run(Module *m, const NNKind *kind, const NNKind * or, NNCall c, c
 {
     if (nn_null(m, function)) return NULL;
     if (m->kind != kind && m->kind != or)
-        return tensor_fail(TENSOR_EVALUE, function, "of a module %s", m->type), NULL;
+        return tensor_fail(TENSOR_EVALUE, function, "not of a module %s", m->type), NULL;
     nn_run(m, &c);
     return c.out[0];
 }
