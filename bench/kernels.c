@@ -26,11 +26,16 @@ static Tensor *leaf(TensorShape shape)
 
 /* ---- products, convolutions, attention, LSTM ------------------------------------------------- */
 
-/* product_64x256x784_NT: 64 rows, 256 columns, sums of 784; the second operand transposed. */
+/* product_64x256x784_NT: 64 rows, 256 columns, sums of 784; the second operand transposed.  product_medium_:
+ * in the precision of that name. */
 static void product_setup(const char *sizes)
 {
     long m = 1, n = 1, k = 1;
     char a = 'N', b = 'N';
+    if (strncmp(sizes, "medium_", 7) == 0) {
+        tensor_set_float32_matmul_precision(TENSOR_MATMUL_MEDIUM);
+        sizes += 7;
+    }
     if (sscanf(sizes, "%ldx%ldx%ld_%c%c", &m, &n, &k, &a, &b) != 5) abort();
     x = tensor_randn(a == 'T' ? SHAPE(k, m) : SHAPE(m, k), TENSOR_F32);
     w = tensor_randn(b == 'T' ? SHAPE(n, k) : SHAPE(k, n), TENSOR_F32);

@@ -40,7 +40,7 @@ names = [f"{n}_step" for n in STEPS + ["dcgan", "vae", "gpt2_block"]] + [
     f"{n}_inference" for n in STEPS
 ]
 names += [f"{n}_bf16_step" for n in ("mnist_cnn", "resnet18", "nanogpt")]
-names += [f"product_{p}" for p in PRODUCTS]
+names += [f"product_{p}" for p in PRODUCTS + [f"medium_{p}" for p in PRODUCTS[1::5]]]
 names += [f"conv_{which}_{c}" for c in CONVS for which in ("forward", "dx", "dw")]
 names += [f"attention_{w}_{s}" for s in ("12x4x64x32", "2x12x256x64") for w in ("forward", "both")]
 names += [f"{n}_layer_both" for n in ("lstm", "gru", "rnn")]

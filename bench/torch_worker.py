@@ -294,6 +294,8 @@ def numbers(pattern):
 
 def product(sizes):
     m, n, k = numbers(sizes)
+    if sizes.startswith("medium"):
+        torch.set_float32_matmul_precision("medium")
     a = torch.randn(k, m).t() if sizes[-2] == "T" else torch.randn(m, k)
     b = torch.randn(n, k).t() if sizes[-1] == "T" else torch.randn(k, n)
     return lambda: torch.mm(a, b)

@@ -88,9 +88,16 @@ TAPEGRAD_API bool tensor_autocast_enabled(void);
 TAPEGRAD_API TensorDtype tensor_autocast_dtype(void);
 TAPEGRAD_API void tensor_clear_autocast_cache(void);
 
-/* tensor_set_float32_matmul_precision - what products of f32 tensors may lose, in all threads: "highest" (the
- * default) computes in f32; "high" and "medium" allow a device TF32, or bf16 products.  The CPU here computes
- * in f32 whatever is set, as PyTorch's does on machines without such products.  Products of halves add up in
+/* tensor_set_float32_matmul_precision - what matrix products of f32 tensors may lose, in all threads:
+ *
+ *   HIGHEST   (default) operands, products and sums are f32
+ *   HIGH      a device may use TF32 (10 bits of fraction); the CPU computes in f32, as PyTorch's does
+ *   MEDIUM    a device may use TF32; a CPU with AVX512-BF16 may round the operands to bf16 (7 bits of
+ *             fraction) and add the products up in f32: |y - a b| <= 2^-7 |a| |b|, about; finite values above
+ *             3.39e38 become infinite, those below 2^-126 count as 0.  Other CPUs compute in f32.
+ *
+ * So are matmul, mm, bmm, linear and what is made of them, with their gradients; convolutions and recurrent
+ * layers are not.  A small product stays in f32: a device may always lose less.  Products of halves add up in
  * f32 always.  EVALUE: none of them. */
 typedef enum TensorMatmulPrecision {
     TENSOR_MATMUL_HIGHEST,

@@ -106,13 +106,13 @@ typedef struct ReduceArgs {
 /* gemm - for each batch: s = alpha a b + beta c (+ bias), c = f(s); see the CPU's src/cpu/product/gemm.h.
  * dtype f32, f64, f16, bf16 (the halves accumulate in f32); c and bias are `to`: the same, or f32 beside
  * halves.  beta == 0 does not read c; k = 0 gives beta c.  Any strides, batch strides may be 0.
- *     precision: what a product of f32 may lose; a device may lose less.
+ *     precision: what a product of f32 may lose, as TensorMatmulPrecision; a device may lose less.
  *     function: f of s, which the row of that number is, too; before, unless NULL, receives s, and lies as c
  *         does.  GEMM_GELU_TANH: tanh's approximation.
  *     sums: unless NULL, of dtype `to`, dense, m long, one batch: sum over k of a, which is the gradient of a
  *         bias beside that of its weight.
  * Function and sums are declined where they would be a pass of their own. */
-typedef enum GemmPrecision { GEMM_EXACT, GEMM_TF32 } GemmPrecision;
+typedef enum GemmPrecision { GEMM_EXACT, GEMM_TF32, GEMM_BF16 } GemmPrecision;
 typedef enum GemmFunction { GEMM_IDENTITY, GEMM_RELU, GEMM_GELU, GEMM_GELU_TANH } GemmFunction;
 typedef struct GemmArgs {
     int dtype, to;

@@ -375,7 +375,7 @@ static void test_matmul_precision(void **unused)
     for (int p = TENSOR_MATMUL_MEDIUM; p >= TENSOR_MATMUL_HIGHEST; p--) {
         assert_int_equal(tensor_set_float32_matmul_precision((TensorMatmulPrecision)p), 0);
         assert_int_equal(tensor_get_float32_matmul_precision(), p);
-        assert_true(tensor_equal(tensor_mm(a, b), y)); /* the CPU stays with f32 */
+        assert_true(tensor_equal(tensor_mm(a, b), y)); /* small: f32 */
     }
     OK;
     tensor_scope_close(scope);

@@ -243,6 +243,68 @@ static void test_slot(void **unused)
     tensor_scope_close(scope);
 }
 
+/* "medium": products of f32 are those of operands rounded to bf16 where the CPU has instructions for them. */
+static Tensor *to_bf16_and_back(Tensor *x) { return tensor_to(tensor_to(x, TENSOR_BF16), TENSOR_F64); }
+
+static Tensor *product_of(int form, Tensor *x, Tensor *w, Tensor *offset)
+{
+    Tensor *t = tensor_transpose(tensor_contiguous(tensor_transpose(w, -1, -2)), -1, -2);
+    switch (form) {
+    case 0: return tensor_matmul(x, w);
+    case 1: return tensor_matmul(x, t);
+    case 2: return tensor_matmul(x, tensor_select(w, 0, 1)); /* shared by the batch */
+    case 3: return tensor_matmul(tensor_select(x, 0, 0), w);
+    case 4: return tensor_linear(x, tensor_transpose(tensor_select(w, 0, 0), 0, 1), offset);
+    default:
+        return tensor_linear_act(x, tensor_transpose(tensor_select(w, 0, 0), 0, 1), offset, TENSOR_ACT_RELU);
+    }
+}
+
+static void test_medium(void **unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(3);
+    Tensor *x = tensor_randn(SHAPE(3, 45, 70), TENSOR_F32), *w = tensor_randn(SHAPE(3, 70, 51), TENSOR_F32),
+           *offset = tensor_randn(SHAPE(51), TENSOR_F32);
+    for (int form = 0; form < 6; form++) {
+        Tensor *exact = product_of(form, x, w, offset),
+               *want =
+                   product_of(form, to_bf16_and_back(x), to_bf16_and_back(w), tensor_to(offset, TENSOR_F64));
+        tensor_set_float32_matmul_precision(TENSOR_MATMUL_HIGH);
+        assert_true(tensor_equal(product_of(form, x, w, offset), exact));
+        tensor_set_float32_matmul_precision(TENSOR_MATMUL_MEDIUM);
+        Tensor *y = product_of(form, x, w, offset);
+        assert_int_equal(tensor_equal(y, exact), !gemm_bf16_here());
+        if (gemm_bf16_here())
+            assert_true(tensor_allclose(tensor_to(y, TENSOR_F64), want, .rtol = 1e-5, .atol = 1e-4));
+        Tensor *rounded =
+            product_of(form, to_bf16_and_back(x), to_bf16_and_back(w), tensor_to(offset, TENSOR_F64));
+        assert_true(tensor_equal(rounded, want)); /* f64 stays */
+        tensor_set_float32_matmul_precision(TENSOR_MATMUL_HIGHEST);
+    }
+    tensor_scope_close(scope);
+}
+
+static void test_medium_starved(void **unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_randn(SHAPE(40, 40), TENSOR_F32);
+    tensor_set_float32_matmul_precision(TENSOR_MATMUL_MEDIUM);
+    Tensor *y = tensor_matmul(x, x), *again = NULL;
+    for (int n = 1; n < 20 && !again; n++) {
+        tensor_debug_fail_allocation(n, false);
+        again = tensor_matmul(x, x);
+        tensor_debug_fail_allocation(0, false);
+        assert_true(again || tensor_error_code() == TENSOR_ENOMEM);
+        tensor_error_clear();
+    }
+    assert_true(tensor_equal(again, y));
+    tensor_set_float32_matmul_precision(TENSOR_MATMUL_HIGHEST);
+    tensor_scope_close(scope);
+}
+
 static int here(void **unused)
 {
     (void)unused;
@@ -262,7 +324,9 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),     cmocka_unit_test(test_bits),
                                         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_many),
                                         cmocka_unit_test(test_starved),    cmocka_unit_test(test_slot) };
-    int failed = 0;
+    const struct CMUnitTest medium[] = { cmocka_unit_test(test_medium),
+                                         cmocka_unit_test(test_medium_starved) };
+    int failed = cmocka_run_group_tests_name("medium", medium, NULL, NULL);
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512bf16"))
         failed += cmocka_run_group_tests_name("AVX512-BF16", tests, here, NULL);

@@ -3,20 +3,21 @@
  * they are rounded.
  *
  * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch
- * shares it. */
+ * shares it.  Operands in f32 are rounded to bf16 where the program allows it and the CPU multiplies that
+ * faster. */
 #include <tapegrad/device.h>
 #include "cpu/elementwise/cast_kernel.h"
 #include "cpu/cpu.h"
 #include "gemm.h"
 #include "gemm_bf16.h"
 
-/* A half matrix, and the room for its f32 copy: line by line, lines being the direction in which it is
- * contiguous. */
+/* A matrix, and the room for its copy in another dtype: line by line, lines being the direction in which it
+ * is contiguous. */
 typedef struct Wide {
-    const uint16_t *from;
+    const void *from;
     int64_t lines, length, line_step, step; /* of from */
     bool by_columns;
-    float *to;
+    void *to;
 } Wide;
 
 static Wide wide_of(const void *from, int64_t rows, int64_t cols, int64_t row, int64_t col)
@@ -26,48 +27,37 @@ static Wide wide_of(const void *from, int64_t rows, int64_t cols, int64_t row, i
     return (Wide){ from, rows, cols, row, col, false, NULL };
 }
 
-static size_t wide_bytes(const Wide *w) { return (size_t)(w->lines * w->length) * sizeof(float); }
+static int64_t wide_count(const Wide *w) { return w->lines * w->length; }
 
 typedef struct Cast {
-    int dtype;
     const Wide *w;
+    int from, to;
     int64_t offset;
+    bool back; /* from the copy */
 } Cast;
 
-static void widen_lines(void *ctx, int64_t first, int64_t last)
+static void cast_lines(void *ctx, int64_t first, int64_t last)
 {
     const Cast *c = ctx;
     const Wide *w = c->w;
-    CastLine *cast = cpu_cast_line(c->dtype, TENSOR_F32);
+    const int64_t size = (int64_t)dtype_size(c->from), copy = (int64_t)dtype_size(c->to);
+    CastLine *cast = c->back ? cpu_cast_line(c->to, c->from) : cpu_cast_line(c->from, c->to);
     for (int64_t i = first; i < last; i++) {
-        const uint16_t *from = w->from + c->offset + i * w->line_step;
-        float *to = w->to + i * w->length;
-        cast((char *)to, (const char *)from, w->length, sizeof *to, w->step * (int64_t)sizeof *from);
+        char *from = (char *)(uintptr_t)w->from + (c->offset + i * w->line_step) * size,
+             *to = (char *)w->to + i * w->length * copy;
+        if (c->back) cast(from, to, w->length, w->step * size, copy);
+        else cast(to, from, w->length, copy, w->step * size);
     }
 }
 
+static void run_cast(Cast c) { parallel_split(c.w->lines, cpu_threads(wide_count(c.w)), cast_lines, &c); }
 static void widen(int dtype, const Wide *w, int64_t offset)
 {
-    Cast c = { dtype, w, offset };
-    parallel_split(w->lines, cpu_threads(w->lines * w->length), widen_lines, &c);
+    run_cast((Cast){ w, dtype, TENSOR_F32, offset, false });
 }
-
-static void narrow_lines(void *ctx, int64_t first, int64_t last)
-{
-    const Cast *c = ctx;
-    const Wide *w = c->w;
-    CastLine *cast = cpu_cast_line(TENSOR_F32, c->dtype);
-    for (int64_t i = first; i < last; i++) {
-        uint16_t *to = (uint16_t *)(uintptr_t)w->from + c->offset + i * w->line_step;
-        const float *from = w->to + i * w->length;
-        cast((char *)to, (const char *)from, w->length, w->step * (int64_t)sizeof *to, sizeof *from);
-    }
-}
-
 static void narrow(int dtype, const Wide *w, int64_t offset)
 {
-    Cast c = { dtype, w, offset };
-    parallel_split(w->lines, cpu_threads(w->lines * w->length), narrow_lines, &c);
+    run_cast((Cast){ w, dtype, TENSOR_F32, offset, true });
 }
 
 static int64_t row_step(const Wide *w) { return w->by_columns ? 1 : w->length; }
@@ -132,14 +122,12 @@ static int halves(const GemmArgs *g)
 {
     Wide a = wide_of(g->a, g->m, g->k, g->a_row, g->a_col), b = wide_of(g->b, g->k, g->n, g->b_row, g->b_col);
     Wide c = wide_of(g->c, g->m, g->n, g->c_row, g->c_col);
-    const size_t bias = (size_t)g->n * sizeof(float),
-                 bytes = wide_bytes(&a) + wide_bytes(&b) + (g->to == g->dtype ? wide_bytes(&c) + bias : 0);
-    char *room = tg_alloc(bytes);
+    const int64_t of_a = wide_count(&a), of_b = wide_count(&b), of_c = wide_count(&c);
+    const size_t bytes = (size_t)(of_a + of_b + (g->to == g->dtype ? of_c + g->n : 0)) * sizeof(float);
+    float *room = tg_alloc(bytes);
     if (!room) return -1;
-    a.to = (float *)(void *)room;
-    b.to = a.to + a.lines * a.length;
-    c.to = b.to + b.lines * b.length;
-    int status = run_halves(g, &a, &b, &c, c.to + c.lines * c.length);
+    a.to = room, b.to = room + of_a, c.to = room + of_a + of_b;
+    int status = run_halves(g, &a, &b, &c, room + of_a + of_b + of_c);
     tg_free(room, bytes);
     return status;
 }
@@ -172,6 +160,43 @@ static int plain(const GemmArgs *g)
     return gemm_cpu(&call, tensor_num_threads());
 }
 
+/* ---- f32 that may be rounded to bf16 --------------------------------------------------------- */
+
+/* Worth it where an element is multiplied more than 16 times. */
+static bool may_round(const GemmArgs *g)
+{
+    return g->dtype == TENSOR_F32 && g->precision == GEMM_BF16 && g->k > 1 && g->alpha != 0 &&
+           g->m * g->n >= 16 * (g->m + g->n) && gemm_bf16_here();
+}
+
+/* The matrices of all batches, as lines of one. */
+static void round_all(const Wide *w, int64_t batch, int64_t batch_step)
+{
+    for (int64_t i = 0; i < batch; i++) {
+        Wide one = *w;
+        one.to = (uint16_t *)w->to + i * wide_count(w);
+        run_cast((Cast){ &one, TENSOR_F32, TENSOR_BF16, i * batch_step, false });
+    }
+}
+
+static int rounded(const GemmArgs *g)
+{
+    Wide a = wide_of(g->a, g->m, g->k, g->a_row, g->a_col), b = wide_of(g->b, g->k, g->n, g->b_row, g->b_col);
+    const int64_t as = g->a_batch ? g->batch : 1, bs = g->b_batch ? g->batch : 1;
+    const size_t bytes = (size_t)(as * wide_count(&a) + bs * wide_count(&b)) * sizeof(uint16_t);
+    uint16_t *room = tg_alloc(bytes);
+    if (!room) return -1;
+    a.to = room, b.to = room + as * wide_count(&a);
+    round_all(&a, as, g->a_batch), round_all(&b, bs, g->b_batch);
+    GemmArgs p = *g;
+    p.dtype = TENSOR_BF16, p.a = a.to, p.b = b.to;
+    p.a_row = row_step(&a), p.a_col = col_step(&a), p.b_row = row_step(&b), p.b_col = col_step(&b);
+    p.a_batch = g->a_batch ? wide_count(&a) : 0, p.b_batch = g->b_batch ? wide_count(&b) : 0;
+    int status = gemm_bf16(&p);
+    tg_free(room, bytes);
+    return status;
+}
+
 /* ---- the slot -------------------------------------------------------------------------------- */
 
 int cpu_gemm(GemmArgs *g)
@@ -189,7 +214,10 @@ int cpu_gemm(GemmArgs *g)
     const bool rounds = dtype_is_half(g->to);
     GemmArgs product = *g;
     if (g->before && !rounds) product.c = g->before;
-    if (dtype_is_half(g->dtype) ? halves(&product) : plain(&product)) return fail_memory("gemm");
+    const int failed = dtype_is_half(g->dtype) ? halves(&product)
+                       : may_round(g)          ? rounded(&product)
+                                               : plain(&product);
+    if (failed) return fail_memory("gemm");
     if (g->function == GEMM_IDENTITY || rounds) return 0;
     const int64_t stride[3] = { g->c_batch, g->c_row, g->c_col };
     return apply_function(g, g->to, g->batch, stride, product.c, g->c);

@@ -158,9 +158,9 @@ cudaDataType_t blas_type(int dtype)
 
 cublasComputeType_t blas_compute(const GemmArgs *g)
 {
-    return g->dtype == TENSOR_F64                                ? CUBLAS_COMPUTE_64F
-           : g->dtype == TENSOR_F32 && g->precision == GEMM_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                 : CUBLAS_COMPUTE_32F;
+    return g->dtype == TENSOR_F64                                 ? CUBLAS_COMPUTE_64F
+           : g->dtype == TENSOR_F32 && g->precision != GEMM_EXACT ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                  : CUBLAS_COMPUTE_32F;
 }
 
 /* c = alpha a b + beta c with c's rows dense. */

@@ -142,11 +142,9 @@ int multiply(const Product *p, Matrix a, Matrix b, Matrix c)
     if (c.batch_ndim) t = batch_of(&a, &b, &c);
     while (t.ndim > 0 && absorb(&t, A, B, &c.rows, &a.row, &c.row)) {}
     while (t.ndim > 0 && !p->bias && absorb(&t, B, A, &c.cols, &b.col, &c.col)) {}
-    const bool exact =
-        p->dtype != TENSOR_F32 || tensor_get_float32_matmul_precision() == TENSOR_MATMUL_HIGHEST;
     GemmArgs args = { .dtype = p->dtype,
                       .to = p->wide ? TENSOR_F32 : p->dtype,
-                      .precision = exact ? GEMM_EXACT : GEMM_TF32,
+                      .precision = p->dtype == TENSOR_F32 ? (int)tensor_get_float32_matmul_precision() : 0,
                       .function = p->function,
                       .row = p->row,
                       .batch = 1,
