@@ -23,9 +23,11 @@
  * given, nor those of ops in place.  An op of yours has the class AUTOCAST_AS_IS unless it says another (as
  * torch.amp.custom_fwd).
  *
- * Casts are on the graph, so each gradient has its leaf's dtype.  The cast of a leaf in f32 that requires a
- * gradient is made once and kept until the outermost block ends, or the leaf is written.  A sweep itself runs
- * with autocast off: its ops take the dtypes that the forward ones chose. */
+ * Casts are on the graph, so each gradient has its leaf's dtype; what linear makes for a leaf in f32 is not
+ * rounded on its way there, and cross_entropy reads logits in a half as they are: the same loss.  The cast
+ * of a leaf in f32 that requires a gradient is made once and kept until the outermost block ends, or the
+ * leaf is written.  A sweep itself runs with autocast off: its ops take the dtypes that the forward ones
+ * chose. */
 #ifndef TAPEGRAD_AUTOCAST_H
 #define TAPEGRAD_AUTOCAST_H
 

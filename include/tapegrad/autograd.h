@@ -330,6 +330,7 @@ enum {
     OP_ROUND_ONCE = 128,      /* operands in f16 and bf16 are cast to f32 first, results back: rounded once,
                                  forward and backward */
     OP_FIRST_ORDER = 512,     /* backward works on arrays only: its gradient has no gradient */
+    OP_READS_HALVES = 2048,   /* of AUTOCAST_F32: its first operand may stay a half, the result is f32 */
     OP_MAY_ALIAS = 1024,      /* a result may be an input, or share its storage, as PyTorch's does */
     OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */
 };

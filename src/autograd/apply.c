@@ -395,17 +395,20 @@ static COLD int apply_autocast(const TensorOp *op, const char *name, Tensor *con
                                const void *params, const void *site, Tensor **outputs, int count)
 {
     const int dtype = n <= OP_MAX_INPUTS ? autocast_target(op, inputs, n, params) : -1;
+    const bool widens = dtype == TENSOR_F32 && (op->flags & OP_READS_HALVES);
     Tensor *cast[OP_MAX_INPUTS], *result[CALL_MAX_OUTPUTS];
     TensorScope scope = tensor_scope_open();
     int results = scope_failed(scope) ? -1 : 0;
     for (int i = 0; i < n && dtype >= 0 && results >= 0; i++) {
-        cast[i] = autocast_cast(inputs[i], dtype);
+        cast[i] = widens && i == 0 ? inputs[0] : autocast_cast(inputs[i], dtype);
         if (inputs[i] && !cast[i]) results = -1;
     }
     const bool on = autocast_switch(autocast_is_of_parts(op, inputs, n));
+    const TensorOp *outer = autocast_widen(widens ? op : NULL);
     if (results >= 0)
         results =
             op_apply_plain(op, name, dtype < 0 ? inputs : cast, n, params, site, result, CALL_MAX_OUTPUTS);
+    autocast_widen(outer);
     autocast_switch(on);
     return leave_scope(scope, result, results, outputs, count);
 }

@@ -22,6 +22,7 @@ typedef struct Kept {
 
 static THREAD_LOCAL struct {
     TensorAutocast now;
+    const TensorOp *widened;
     Kept *kept; /* by address of the leaf; a power of two of places, at most half of them taken */
     size_t places, count;
 } state;
@@ -142,6 +143,15 @@ Tensor *autocast_cast(Tensor *x, int dtype)
     if (keeps && cast) keep_cast(x, cast);
     return cast;
 }
+
+const TensorOp *autocast_widen(const TensorOp *op)
+{
+    const TensorOp *before = state.widened;
+    state.widened = op;
+    return before;
+}
+
+bool autocast_widens(const TensorOp *op) { return state.widened == op; }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* call.c - what an op may ask of its call (autograd.h). */
 #include "tensor/core.h"
 #include "graph_ops.h"
+#include "modes.h"
 #include "tape.h"
 
 int op_inputs(const OpCall *c) { return c->n; }
@@ -242,6 +243,19 @@ TensorDtype op_input_dtype(const OpCall *c, int i)
     if (i < 0 || i >= c->n) return TENSOR_F32;
     if (c->entry) return (TensorDtype)c->entry->meta[i].dtype;
     return c->input[i] ? (TensorDtype)c->input[i]->dtype : TENSOR_F32;
+}
+
+int gradient_dtype(const OpCall *c, int i)
+{
+    const int dtype = op_input_dtype(c, i);
+    const Entry *from = c->entry ? c->entry->edge[i].from : NULL;
+    const bool wider = from && from->op == graph_ops.cast && from->meta[0].dtype == TENSOR_F32;
+    return wider && dtype_is_half(dtype) ? TENSOR_F32 : dtype;
+}
+
+int result_dtype(const OpCall *c, int i)
+{
+    return autocast_widens(c->op) && dtype_is_half(c->input[i]->dtype) ? TENSOR_F32 : c->input[i]->dtype;
 }
 
 TensorShape op_output_shape(const OpCall *c, int i)

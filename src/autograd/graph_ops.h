@@ -6,6 +6,7 @@
 #include "tensor/core.h"
 
 typedef struct GraphOps {
+    const TensorOp *cast; /* what `to` records */
     Tensor *(*to)(Tensor *x, TensorDtype dtype);
     Tensor *(*to_device)(Tensor *x, const char *device);
     Tensor *(*add)(Tensor *a, Tensor *b);

@@ -32,6 +32,11 @@ bool autocast_is_of_parts(const TensorOp *op, Tensor *const *inputs, int n);
 int autocast_target(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
 Tensor *autocast_cast(Tensor *x, int dtype); /* x itself where nothing is to cast; NULL passes, or failed */
 
+/* autocast_widen - op runs now, on a half in place of the f32 that its class asks for; what ran before.
+ * autocast_widens - is it op? */
+const TensorOp *autocast_widen(const TensorOp *op);
+bool autocast_widens(const TensorOp *op);
+
 /* autocast_enter - as it was when autocast_state gave that; what it returns goes to tensor_autocast_end. */
 TensorAutocast autocast_state(void);
 TensorAutocast autocast_enter(TensorAutocast as);

@@ -196,6 +196,19 @@ static bool fits(const Tensor *dx, const Meta *m)
     return true;
 }
 
+/* A gradient of a cast, in the dtype of what was cast, stays as it is where nobody sees it: the cast's own
+ * gradient would but widen it again. */
+static bool stays_wide(const Sweep *s, const Edge *edge, const Tensor *dx)
+{
+    const Entry *from = edge->from;
+    if (!from || from->op != graph_ops.cast || s->create_graph || dx->dtype != from->meta[0].dtype)
+        return false;
+    const Result *r = &from->result[edge->slot];
+    bool seen = r->hooks || r->retain;
+    for (int w = 0; w < s->wanted_count; w++) seen = seen || s->wanted[w]->entry == from;
+    return !seen;
+}
+
 static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
 {
     const Meta *m = &e->meta[i];
@@ -203,9 +216,10 @@ static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
         return fail_entry(TENSOR_ESHAPE, e, "backward made a gradient of shape %s for operand %d of shape %s",
                           S(dx), i + 1, shape_text((TensorShape){ m->ndim, m->shape }));
     if (unlikely(dx->place != m->place)) dx = graph_ops.to_device(dx, m->place->name);
-    if (dx) dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, m->dtype);
-    if (!dx) return -1;
     const Edge *edge = &e->edge[i];
+    const int dtype = dx && dx->dtype != m->dtype && stays_wide(s, edge, dx) ? dx->dtype : m->dtype;
+    if (dx) dx = fit(s, dx, (TensorShape){ m->ndim, m->shape }, dtype);
+    if (!dx) return -1;
     return edge->from ? give_entry(s, edge->from, edge->slot, dx) : give_leaf(s, edge->leaf, dx);
 }
 

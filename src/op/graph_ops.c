@@ -14,7 +14,10 @@ static Tensor *sum_to(Tensor *g, TensorShape shape)
     return extra ? tensor_reshape(g, shape) : g;
 }
 
-const GraphOps graph_ops = { .to = tensor_to,
+HIDDEN extern const TensorOp op_to;
+
+const GraphOps graph_ops = { .cast = &op_to,
+                             .to = tensor_to,
                              .to_device = tensor_to_device,
                              .add = tensor_add,
                              .add_into = raw_add_into,

@@ -258,6 +258,11 @@ FORCE_INLINE Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n,
 }
 int store_staged(OpCall *call);              /* call.c */
 const Place *call_place(const OpCall *call); /* that of the first operand that is there */
+/* gradient_dtype - of what backward may make for input i: its dtype, or f32 where it is a half that was cast
+ * from that.
+ * result_dtype - of a result of OP_READS_HALVES: that of input i, or f32 where autocast asks for it. */
+int gradient_dtype(const OpCall *call, int i);
+int result_dtype(const OpCall *call, int i);
 /* op_apply_ - into input 0, named as the op with an underscore. */
 Tensor *op_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params, const void *site);
 Tensor *op_apply_as_(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,

@@ -27,19 +27,20 @@ static int to_backward(OpCall *c, Tensor *dy, Tensor **dx)
 static const OpField to_fields[] = { OP_REQUIRED(ToParams, dtype), { 0 } };
 
 /* Casting to f64 is checked numerically; narrower dtypes round, which differences would see as noise. */
-static const TensorOp op_to = { .name = "to",
-                                .autocast = AUTOCAST_AS_IS,
-                                .summary = "x in another dtype",
-                                .gradient = "dx = g cast back",
-                                .arity = 1,
-                                PARAMS_GIVEN(ToParams, to_fields),
-                                .shape = to_shape,
-                                .forward = copy_forward,
-                                .backward = to_backward,
-                                .flags = OP_ANY_DEVICE,
-                                .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}",
-                                .errors = "3 {dtype=77} ! EDTYPE",
-                                .torch = "Tensor.to" };
+HIDDEN extern const TensorOp op_to;
+const TensorOp op_to = { .name = "to",
+                         .autocast = AUTOCAST_AS_IS,
+                         .summary = "x in another dtype",
+                         .gradient = "dx = g cast back",
+                         .arity = 1,
+                         PARAMS_GIVEN(ToParams, to_fields),
+                         .shape = to_shape,
+                         .forward = copy_forward,
+                         .backward = to_backward,
+                         .flags = OP_ANY_DEVICE,
+                         .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}",
+                         .errors = "3 {dtype=77} ! EDTYPE",
+                         .torch = "Tensor.to" };
 REGISTER_OPS(&op_to);
 
 Tensor *tensor_to(Tensor *x, TensorDtype dtype)

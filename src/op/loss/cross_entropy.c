@@ -55,9 +55,10 @@ static int shape(OpCall *c)
     if (!shape_equal(shape_of(t), positions))
         return op_fail(c, TENSOR_ESHAPE, "input %s, target %s: want class indices of shape %s", S(x), S(t),
                        shape_text(positions));
-    if (check_weight(c) || check_same_dtype(c, 0, 2) || check_params(c)) return -1;
+    const int dtype = result_dtype(c, 0);
+    if (check_weight(c) || (dtype == x->dtype && check_same_dtype(c, 0, 2)) || check_params(c)) return -1;
     const bool none = loss_reduction(c) == TENSOR_NONE;
-    return op_set_output(c, 0, none ? positions : SHAPE(), (TensorDtype)x->dtype);
+    return op_set_output(c, 0, none ? positions : SHAPE(), (TensorDtype)dtype);
 }
 
 /* For losses and sums, which are not narrow where x is. */
@@ -208,7 +209,7 @@ const TensorOp op_cross_entropy = {
     .shape = shape,
     .forward = forward,
     .backward = backward,
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,
+    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_READS_HALVES,
     .samples = "3x4,3@i64:0..3,-; 3x4,3@i64:0..3,- {reduction=sum}; 5x3,5@i64:0..2,3:.5..2 {ignore_index=1}; "
                "5x3,5@i64:0..2,3:.5..2 {reduction=none label_smoothing=.2}; 2x3x4,2x4@i64:0..2,3:.5..2 "
                "{label_smoothing=.1 ignore_index=0}; "

@@ -59,11 +59,18 @@ static int forward(OpCall *c)
     return affine(c, &p, y);
 }
 
-static Tensor *input_gradient(OpCall *c, const Product *p, const Tensor *dy)
+/* Where operands were cast to a half, their gradients are f32 at once. */
+static int made_dtype(const OpCall *c, int i, const Tensor *dy)
+{
+    return dtype_is_half(dy->dtype) ? gradient_dtype(c, i) : dy->dtype;
+}
+
+static Tensor *input_gradient(OpCall *c, Product p, const Tensor *dy)
 {
     const Tensor *w = op_saved(c, 1);
-    Tensor *dx = w ? own(new_tensor(op_input_shape(c, 0), dy->dtype, dy->place)) : NULL;
-    return dx && !multiply(p, result_of(dy, w->ndim), rows_of(w), rows_of(dx)) ? dx : NULL;
+    Tensor *dx = w ? own(new_tensor(op_input_shape(c, 0), made_dtype(c, 0, dy), dy->place)) : NULL;
+    p.wide = dx && dx->dtype != dy->dtype;
+    return dx && !multiply(&p, result_of(dy, w->ndim), rows_of(w), rows_of(dx)) ? dx : NULL;
 }
 
 /* And into *db, unless it is NULL, the bias' gradient; *db becomes NULL where the product has none. */
@@ -73,7 +80,8 @@ static Tensor *weight_gradient(OpCall *c, Product p, const Tensor *dy, Tensor **
     if (!x) return NULL;
     const TensorShape shape = op_input_shape(c, 1);
     Matrix g = result_of(dy, shape.ndim), m = rows_of(x);
-    Tensor *dw = own(new_tensor(shape, dy->dtype, dy->place));
+    Tensor *dw = own(new_tensor(shape, made_dtype(c, 1, dy), dy->place));
+    p.wide = dw && dw->dtype != dy->dtype;
     if (!dw || fold_rows(&g, dy) || fold_rows(&m, x)) return NULL;
     if (*db) p.sums = (*db)->data;
     if (!multiply(&p, flip(g), m, rows_of(dw))) return dw;
@@ -82,11 +90,11 @@ static Tensor *weight_gradient(OpCall *c, Product p, const Tensor *dy, Tensor **
     return multiply(&p, flip(g), m, rows_of(dw)) ? NULL : dw;
 }
 
-static Tensor *bias_gradient(const Tensor *dy, int weight_rank)
+static Tensor *bias_gradient(const OpCall *c, const Tensor *dy, int weight_rank)
 {
     bool reduced[TENSOR_MAX_DIMS];
     for (int i = 0; i < dy->ndim; i++) reduced[i] = weight_rank == 1 || i < dy->ndim - 1;
-    return own(raw_reduce(dy, REDUCE_SUM, reduced, false, dy->dtype, 0));
+    return own(raw_reduce(dy, REDUCE_SUM, reduced, false, made_dtype(c, 2, dy), 0));
 }
 
 static void recorded(OpCall *c, Tensor *dy, Tensor **dx)
@@ -106,7 +114,7 @@ static Tensor *room_for_sums(OpCall *c, const Tensor *dy)
 {
     const TensorShape w = op_input_shape(c, 1);
     const bool both = op_wants(c, 1) && op_wants(c, 2) && dy->numel && w.dim[w.ndim - 1];
-    Tensor *db = both ? own(new_tensor(op_input_shape(c, 2), dy->dtype, dy->place)) : NULL;
+    Tensor *db = both ? own(new_tensor(op_input_shape(c, 2), made_dtype(c, 1, dy), dy->place)) : NULL;
     if (both && !db) c->failed = true;
     return db;
 }
@@ -119,9 +127,9 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     } else {
         Tensor *db = room_for_sums(c, dy);
         if (c->failed) return -1;
-        if (op_wants(c, 0)) dx[0] = input_gradient(c, &p, dy);
+        if (op_wants(c, 0)) dx[0] = input_gradient(c, p, dy);
         if (op_wants(c, 1)) dx[1] = weight_gradient(c, p, dy, &db);
-        if (op_wants(c, 2)) dx[2] = db ? db : bias_gradient(dy, op_input_shape(c, 1).ndim);
+        if (op_wants(c, 2)) dx[2] = db ? db : bias_gradient(c, dy, op_input_shape(c, 1).ndim);
     }
     for (int i = 0; i < 3; i++)
         if (op_wants(c, i) && !dx[i]) return -1;
