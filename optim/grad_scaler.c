@@ -215,7 +215,7 @@ int optim_scaler_set_scale(GradScaler *s, double scale)
 {
     static const char function[] = "optim_scaler_set_scale";
     if (is_null(s, function)) return -1;
-    if (!(scale > 0)) return tensor_fail(TENSOR_EVALUE, function, "%g", scale);
+    if (!(scale > 0)) return tensor_fail(TENSOR_EVALUE, function, "scale %g: want above 0", scale);
     if (!s->options.enabled) return 0;
     TensorScope scope = tensor_scope_open();
     const int status = s->scale && !tensor_fill_(s->scale, scale) ? -1 : 0;
@@ -266,7 +266,8 @@ static int read_state(TensorDict dict, double *value)
         if (!known) return tensor_fail(TENSOR_EVALUE, function, "\"%s\" is unexpected", dict.item[i].name);
     }
     if (!(value[3] >= 1 && value[3] <= 1e9 && value[4] >= 0 && value[4] <= 1e9))
-        return tensor_fail(TENSOR_EVALUE, function, "growth_interval %g, tracker %g", value[3], value[4]);
+        return tensor_fail(TENSOR_EVALUE, function,
+                           "growth_interval %g, tracker %g: want 1 to 1e9, and 0 to 1e9", value[3], value[4]);
     return tensor_error_code() ? -1 : 0;
 }
 

@@ -162,12 +162,12 @@ static void anomalies(void)
 static void *pack(Tensor *x, void *ctx) { return (void)x, (void)ctx, NULL; }
 static Tensor *unpack(void *packed, void *ctx) { return (void)ctx, packed; }
 static void *pack_itself(Tensor *x, void *ctx) { return (void)ctx, tensor_retain(x); }
-static Tensor *unpack_none(void *packed, void *ctx) { return tensor_release(packed), (void)ctx, NULL; }
+static Tensor *unpack_none(void *packed, void *ctx) { return (void)packed, (void)ctx, NULL; }
+static void drop(void *packed, void *ctx) { (void)ctx, tensor_release(packed); }
 
 static Tensor *unpack_longer(void *packed, void *ctx)
 {
-    Tensor *x = tensor_cat(TENSORS(packed, packed));
-    return tensor_release(packed), (void)ctx, x;
+    return (void)ctx, tensor_cat(TENSORS(packed, packed));
 }
 
 static void saving(TensorSavedHooks hooks)
@@ -220,8 +220,8 @@ static void saved(void)
     ANSWER(tensor_saved_hooks_begin((TensorSavedHooks){ .pack = pack }));
     ANSWER(tensor_saved_hooks_begin((TensorSavedHooks){ .unpack = unpack }));
     ANSWER(saving((TensorSavedHooks){ pack, unpack, NULL, NULL }));
-    ANSWER(saving((TensorSavedHooks){ pack_itself, unpack_none, NULL, NULL }));
-    ANSWER(saving((TensorSavedHooks){ pack_itself, unpack_longer, NULL, NULL }));
+    ANSWER(saving((TensorSavedHooks){ pack_itself, unpack_none, drop, NULL }));
+    ANSWER(saving((TensorSavedHooks){ pack_itself, unpack_longer, drop, NULL }));
     ANSWER(saving(tensor_save_in(TENSOR_I32)));
     ANSWER(saving(tensor_save_in(TENSOR_F16)));
     ANSWER(tensor_checkpoint(NULL, NULL, x[0]));

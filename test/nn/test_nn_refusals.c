@@ -45,15 +45,15 @@ static void names(void)
 
 static void trees(void)
 {
-    Module *m = bare(), *child = bare(), *grandchild = bare(), *gone = bare();
+    Module *m = bare(), *child = bare(), *grandchild = bare(), *gone = bare(), *other = bare();
     nn_child(child, "inner", grandchild);
     nn_child(m, "c", child);
     nn_free(gone);
     ANSWER(nn_child(m, "none", NULL));
-    ANSWER(nn_child(bare(), "gone", gone));
+    ANSWER(nn_child(other, "gone", gone));
     ANSWER(nn_forward(gone, f32(SHAPE(1))));
     ANSWER(nn_child(m, "again", child));
-    nn_free(m);
+    nn_free(m), nn_free(other);
     m = bare(), child = bare();
     nn_child(m, "c", child);
     ANSWER(nn_child(child, "up", m));

@@ -53,8 +53,8 @@ static void making(void)
     ANSWER(tensor_zeros(SHAPE(2), TENSOR_DTYPES));
     ANSWER(tensor_zeros(SHAPE(2), (TensorDtype)-1));
     ANSWER(tensor_from_data(two, SHAPE(2), TENSOR_I32));
-    ANSWER(tensor_from_data(two, SHAPE(3), TENSOR_I32));
-    ANSWER(tensor_from_data(two, SHAPE(2), TENSOR_I64));
+    ANSWER(tensor_from_data_sized(two, sizeof two, SHAPE(3), TENSOR_I32));
+    ANSWER(tensor_from_data_sized(two, sizeof two, SHAPE(2), TENSOR_I64));
     ANSWER(tensor_from_data(two, SHAPE(8), TENSOR_U8));
     ANSWER(tensor_eye(2, -1, TENSOR_F32));
 }
