@@ -63,8 +63,10 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.
-$(call suites,cuda,cuda/emu,env $(FORWARD) build/test/,test_device:3 $(filter-out test_cuda test_device,\
-  $(DEVICE_SUITES)))
+$(call suites,cuda,cuda/emu,env $(FORWARD) build/test/,test_device:3 $(filter-out test_cuda test_device \
+  test_own_rows,$(DEVICE_SUITES)))
+# Each row is compiled, twice, which takes a third of a second.
+$(call add_step,cuda/test_own_rows,cuda/emu,env TAPEGRAD_SHARD=1/8 $(FORWARD) build/test/test_own_rows)
 # The suites that any device must pass, on the emulated one, as tools/gpu_check.sh runs them on cuda:0.
 ON_EMU := env TAPEGRAD_TEST_DEVICE=emu:0 $(FORWARD)
 $(call add_step,cuda/test_golden,cuda/emu,$(ON_EMU) build/test/test_golden)

@@ -43,12 +43,15 @@ $(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))
 emu: $(B)/libtapegrad_emu.so
 $(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O1 $(EMU_SAN) -MMD -MP -x c++ -c $< -o $@
-$(B)/emu/library/%.o: EMU_CHECK = $(EMU_SAN) # what the libraries do is checked as what kernels do
+# What the libraries do is checked as what kernels do.
+$(B)/emu/library/%.o: EMU_CHECK = $(EMU_SAN)
+$(B)/emu/library/nvrtc.o: EMU_CHECK += -DCUEMU_CXX='"$(CLANGXX)"'
 $(B)/emu/%.o: test/cuemu/%.cpp $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 $(EMU_CHECK) -MMD -MP -c $< -o $@
 $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
-	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -o $@ \
-	    -Wl,--version-script=test/cuemu/export.map $(if $(EMU_SAN),,-Wl,-z,defs)
+	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -ldl -o $@ \
+	    -Wl,--version-script=test/cuemu/export.map $(if $(EMU_SAN),,-Wl,-z,defs) \
+	    $(if $(NVCC),-Wl$(COMMA)-rpath=$(CUDA_HOME)/lib64)
 
 # ---- tests ------------------------------------------------------------------------------------
 # Plugins that must be refused, each for a reason of its own.

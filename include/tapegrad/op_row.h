@@ -11,6 +11,10 @@
  * are promoted to f32), the gradient, and gradients of any order: the text of the derivative is also read as
  * an expression over tensors.
  *
+ * On a GPU NVRTC, which comes with CUDA, compiles the formula when the row first runs there.  It may use C's
+ * functions and constants of math.h and the row's parameters; one with functions or names of your program, or
+ * a machine without NVRTC, leaves the row to the host (tensor_host_fallbacks), and stderr tells why, once.
+ *
  * Grammar of a derivative: + - * / unary - ( ) ? : < <= > >= == != && || ! numbers; the operands x (or a and
  * b), y, g; the row's parameters; and calls of elementwise ops by C's name (exp, log, sqrt, fabs, tanh, ...).
  */

@@ -10,7 +10,7 @@
 /* has_kernels - does the op go through kernels of the device's at all?  A kernel may still decline a call. */
 FORCE_INLINE bool has_kernels(const TensorOp *op, const Place *place)
 {
-    return on_host(place) || ((op->flags & OP_ANY_DEVICE) && !(op->row && op->row->id < 0));
+    return on_host(place) || (op->flags & OP_ANY_DEVICE) || op->row;
 }
 
 /* host_begin - copies of the call's inputs, owned by the scope, take their place.  EDEVICE: not allowed.

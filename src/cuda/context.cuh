@@ -60,6 +60,7 @@ struct DeviceContext {
     GpuCache cache;
     void *blas;   /* cuBLAS, from the first product on */
     void *tables; /* of list_table.cu */
+    void *rows;   /* of formula.cu */
 };
 
 /* One thread at a time, on the right device; gpu_context is whose turn it is. */

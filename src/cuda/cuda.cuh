@@ -27,6 +27,7 @@
 /* ---- device.cu ------------------------------------------------------------------------------- */
 
 int gpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *gpu_error();                             /* the last sentence */
 int gpu_check(cudaError_t status, const char *what); /* 0, or -1 and what CUDA says */
 int gpu_launched(const char *kernel);                /* after each launch */
 int gpu_passed(cudaEvent_t event);                   /* 1: what it is behind is done; 0: not yet; -1 */

@@ -30,6 +30,8 @@ int gpu_fail(const char *format, ...)
     return -1;
 }
 
+const char *gpu_error() { return sentence; }
+
 int gpu_no_memory(size_t bytes)
 {
     no_memory = true;
@@ -81,6 +83,7 @@ int64_t *gpu_mailbox() { return here->mailbox; }
 bool gpu_must_fail() { return here->must_fail(here); }
 void **gpu_blas() { return &here->blas; }
 void **gpu_list_tables() { return &here->tables; }
+void **gpu_rows() { return &here->rows; }
 int64_t *gpu_fault_words() { return here->mailbox + FAULT_AT; }
 
 int64_t gpu_note_call(const char *op, const void *site, int64_t n)
@@ -360,6 +363,7 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(fill, FillArgs, ALL)                                       \
     K(list_rule, ListRuleArgs, FLOATS | HALVES)                  \
     K(list_norm, ListNormArgs, FLOATS | HALVES)                  \
+    K(map_formula, FormulaArgs, FLOATS | HALVES)                 \
     K(select, SelectArgs, ALL)                                   \
     K(reduce, ReduceArgs, ALL)                                   \
     K(gemm, GemmArgs, ALL)                                       \

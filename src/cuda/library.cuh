@@ -8,6 +8,8 @@
 
 #include <cublasLt.h>
 #include <cublas_v2.h>
+#include <cuda.h>
+#include <nvrtc.h>
 
 #define CUBLAS_FUNCTIONS(F) \
     F(cublasCreate)         \
@@ -28,6 +30,25 @@
     F(cublasLtMatmulAlgoGetHeuristic)       \
     F(cublasLtMatmul)
 
+#define NVRTC_FUNCTIONS(F)       \
+    F(nvrtcGetErrorString)       \
+    F(nvrtcGetNumSupportedArchs) \
+    F(nvrtcGetSupportedArchs)    \
+    F(nvrtcCreateProgram)        \
+    F(nvrtcDestroyProgram)       \
+    F(nvrtcCompileProgram)       \
+    F(nvrtcGetProgramLogSize)    \
+    F(nvrtcGetProgramLog)        \
+    F(nvrtcGetCUBINSize)         \
+    F(nvrtcGetCUBIN)             \
+    F(nvrtcGetPTXSize)           \
+    F(nvrtcGetPTX)
+#define DRIVER_FUNCTIONS(F) \
+    F(cuGetErrorString)     \
+    F(cuModuleLoadData)     \
+    F(cuModuleGetFunction)  \
+    F(cuLaunchKernel)
+
 #define POINTER(function) decltype(&::function) function;
 struct Cublas {
     CUBLAS_FUNCTIONS(POINTER)
@@ -35,9 +56,17 @@ struct Cublas {
 struct CublasLt {
     CUBLASLT_FUNCTIONS(POINTER)
 };
+struct Nvrtc {
+    NVRTC_FUNCTIONS(POINTER)
+};
+struct Driver {
+    DRIVER_FUNCTIONS(POINTER)
+};
 
 /* Its functions; nullptr, and the sentence recorded: it could not be opened, or lacks one of them. */
 const Cublas *gpu_cublas();
 const CublasLt *gpu_cublas_lt();
+const Nvrtc *gpu_nvrtc();
+const Driver *gpu_driver();
 
 #endif

@@ -49,6 +49,15 @@ typedef struct MapArgs {
     const double *params;
 } MapArgs;
 
+/* map_formula - map for a row that only its text tells, one of the program's own; map's row is -1. formula:
+ * of each part, C expressions as in ops.def, or NULL; their names are x (of one operand) or a and b, y, g and
+ * param.  Declined: the device cannot compile them. */
+typedef struct FormulaArgs {
+    const char *name, *formula[3], *param[2]; /* the op's; param NULL: none */
+    int operands;
+    MapArgs *map;
+} FormulaArgs;
+
 /* copy - dst = (dtype of dst) src, any strides, one device. */
 typedef struct CopyArgs {
     int ndim;
@@ -488,10 +497,11 @@ typedef struct ListNormArgs {
     K(special, SpecialArgs)                     \
     K(ctc, CtcArgs)                             \
     K(class_margin, ClassMarginArgs)
-/* Those over lists of arrays, which the CPU has in optim. */
+/* Those that the CPU has elsewhere: over lists of arrays in optim, rows of the program's as their loops. */
 #define LIST_KERNELS(K)        \
     K(list_rule, ListRuleArgs) \
-    K(list_norm, ListNormArgs)
+    K(list_norm, ListNormArgs) \
+    K(map_formula, FormulaArgs)
 
 typedef enum KernelSlot {
 #define K(slot, Args) SLOT_##slot,

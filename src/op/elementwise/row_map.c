@@ -73,6 +73,18 @@ FORCE_INLINE void lay_out(MapArgs *m, const Tensor *out, Tensor *const in[ROW_OP
     }
 }
 
+/* A row of the program's own: by its loops, or on a device by its text. */
+static COLD int map_own_row(const TensorOp *op, const char *name, MapArgs *m, const Place *place)
+{
+    const OpRow *row = op->row;
+    FormulaArgs f = { .name = op->name,
+                      .formula = { row->formula, row->gradient[0], row->gradient[1] },
+                      .param = { row->param_name[0], row->param_name[1] },
+                      .operands = op->arity,
+                      .map = m };
+    return on_host(place) ? map_user_row(op, m) : RUN_KERNEL(name, place, map_formula, &f);
+}
+
 /* Runs one part of a row.  out has the result's shape; in[] broadcast to it; NULL operands are not read. */
 int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor *const in[ROW_OPERANDS],
             const double *params)
@@ -86,9 +98,7 @@ int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor 
     const bool itself = m.row == op->row->id;
     for (int k = 0; k < 2; k++) m.by_one[k] = itself ? op->row->by_one[k] : 0;
     lay_out(&m, out, in);
-    if (unlikely(op->row->id < 0))
-        return on_host(out->place) ? map_user_row(op, &m)
-                                   : kernel_failed(KERNEL_DECLINED, name, out->place, "a row of yours");
+    if (unlikely(op->row->id < 0)) return map_own_row(op, name, &m, out->place);
     return RUN_KERNEL(name, out->place, map, &m);
 }
 
