@@ -1,4 +1,4 @@
-/* autocast.h - precision: ops that choose their dtype, and that of f32 products.
+/* autocast.h - precision: the dtype an op computes in, and the precision of f32 products.
  *
  *     TENSOR_AUTOCAST(TENSOR_BF16) {
  *         logits = nn_forward(net, x);                       // products in bf16, f32 where PyTorch says so
@@ -6,28 +6,27 @@
  *     }
  *     tensor_backward(loss);                                 // gradients of f32 parameters are f32
  *
- * As torch.autocast: inside a block each op casts its floating operands by its class, which its descriptor
- * states (TensorOp.autocast; OpRow.autocast for rows, where none means AUTOCAST_AS_IS):
+ * As torch.autocast: inside a block each op casts its floating operands as its class says (TensorOp.autocast;
+ * OpRow.autocast for rows, by default AUTOCAST_AS_IS):
  *
  *   AUTOCAST_LOWER    to the block's dtype: products, linear, convolutions, recurrent nets, attention
  *   AUTOCAST_F32      to f32: losses and, on cuda, exp, log, pow, sum, softmax, norms
  *   AUTOCAST_PROMOTE  to the widest of its operands' dtypes: cat, stack, and, on cuda, addcmul, dot, ...
  *   AUTOCAST_AS_IS    not at all: the rest runs in its operands' dtype
- *   AUTOCAST_PARTS    not at all, but the ops that it is made of choose for themselves: einsum, cov, ...
+ *   AUTOCAST_PARTS    not at all; the ops it is composed of have their own classes: einsum, cov, ...
  *
- * PyTorch has one list for the CPU and one for CUDA (on the CPU softmax, exp and norms keep bf16); tensors on
- * the CPU follow the first, on any other device the second (AUTOCAST_CPU_CUDA(AS_IS, F32)).  Other than
- * there: recurrent nets, their cells and inner are AUTOCAST_LOWER as a whole; binary_cross_entropy runs in
- * f32 on cuda too, where PyTorch refuses it; local_response_norm, pinv and lstsq run in f32.  f64 and
- * integers are never cast; nor are operands where the op's option dtype was
- * given, nor those of ops in place.  An op of yours has the class AUTOCAST_AS_IS unless it says another (as
- * torch.amp.custom_fwd).
+ * PyTorch has one list for the CPU and one for CUDA (on the CPU softmax, exp and norms keep bf16).  Tensors
+ * on the CPU follow the first, tensors on any other device the second (AUTOCAST_CPU_CUDA(AS_IS, F32)).
+ * Differences from PyTorch: recurrent nets, their cells and inner are AUTOCAST_LOWER as a whole;
+ * binary_cross_entropy runs in f32 on cuda too, where PyTorch refuses it; local_response_norm, pinv and lstsq
+ * run in f32.  Never cast: f64, integers, the operands of an op whose option dtype was given, the operands
+ * of in-place ops.  Your op has the class AUTOCAST_AS_IS unless it names another (as torch.amp.custom_fwd).
  *
- * Casts are on the graph, so each gradient has its leaf's dtype; what linear makes for a leaf in f32 is not
- * rounded on its way there, and cross_entropy reads logits in a half as they are: the same loss.  The cast
- * of a leaf in f32 that requires a gradient is made once and kept until the outermost block ends, or the
- * leaf is written.  A sweep itself runs with autocast off: its ops take the dtypes that the forward ones
- * chose. */
+ * Casts are recorded, so each gradient has its leaf's dtype.  The weight gradient of linear is not rounded
+ * to the block's dtype on its way to an f32 leaf, and cross_entropy reads f16 and bf16 logits without a cast:
+ * the loss is the same.  An f32 leaf that requires a gradient is cast once; the cast is kept until the
+ * outermost block ends or the leaf is written.  A backward sweep runs with autocast off: it uses the dtypes
+ * of the forward ops. */
 #ifndef TAPEGRAD_AUTOCAST_H
 #define TAPEGRAD_AUTOCAST_H
 
@@ -47,18 +46,18 @@ typedef struct TensorAutocastArgs {
     .dtype = TENSOR_BF16, .enabled = true, .cache_enabled = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorAutocastArgs tensor_autocast_defaults;
 
-typedef struct TensorAutocast { /* the state of a thread */
+typedef struct TensorAutocast { /* autocast state of a thread */
     TensorDtype dtype;
     bool enabled, cache_enabled;
-    int depth; /* of blocks */
+    int depth; /* nested blocks */
 } TensorAutocast;
 
-/* TENSOR_AUTOCAST(TENSOR_F16) { ... } - a block, however it is left; break leaves the block alone.  Blocks
- *     nest; TENSOR_AUTOCAST_OFF { ... } inside one is a block without autocast.  With options:
- *     TENSOR_AUTOCAST(TENSOR_BF16, .enabled = mixed, .cache_enabled = false); in C++ by place, without names.
- * tensor_autocast_begin - enters, for this thread, and returns the state before, which tensor_autocast_end
- *     restores; when no block is left the kept casts are dropped.  EDTYPE: another dtype than f16 and bf16;
- *     then nothing is entered, and the block runs as the code around it does. */
+/* TENSOR_AUTOCAST(TENSOR_F16) { ... } - a block that ends however it is left; break leaves only the block.
+ *     Blocks nest; TENSOR_AUTOCAST_OFF { ... } inside one switches autocast off.  With options:
+ *     TENSOR_AUTOCAST(TENSOR_BF16, .enabled = mixed, .cache_enabled = false); in C++ they are positional.
+ * tensor_autocast_begin - enters a block on this thread, and returns the previous state for
+ *     tensor_autocast_end, which restores it.  The end of the outermost block drops the kept casts.
+ *     EDTYPE: dtype is neither f16 nor bf16; the state is unchanged. */
 #define tensor_autocast_begin(...)                                                         \
     TENSOR_CALL_(tensor_autocast_begin_args, TensorAutocastArgs, TENSOR_AUTOCAST_DEFAULTS, \
                  .dtype = __VA_ARGS__)
@@ -84,23 +83,24 @@ static inline void tensor_autocast_end_(const TensorAutocast *before) { tensor_a
 #define TENSOR_AUTOCAST(...) TENSOR_AUTOCAST_NAMED_(__COUNTER__, __VA_ARGS__)
 #define TENSOR_AUTOCAST_OFF TENSOR_AUTOCAST_NAMED_(__COUNTER__, TENSOR_BF16, false)
 
-/* tensor_autocast_enabled - do ops of this thread cast now?  tensor_autocast_dtype - to what; TENSOR_BF16
- * outside any block. tensor_clear_autocast_cache - drops the kept casts. */
+/* tensor_autocast_enabled - is autocast on in this thread?
+ * tensor_autocast_dtype - the block's dtype; TENSOR_BF16 outside any block.
+ * tensor_clear_autocast_cache - drops the kept casts. */
 TAPEGRAD_API bool tensor_autocast_enabled(void);
 TAPEGRAD_API TensorDtype tensor_autocast_dtype(void);
 TAPEGRAD_API void tensor_clear_autocast_cache(void);
 
-/* tensor_set_float32_matmul_precision - what matrix products of f32 tensors may lose, in all threads:
+/* tensor_set_float32_matmul_precision - the precision of matrix products of f32 tensors, in all threads:
  *
  *   HIGHEST   (default) operands, products and sums are f32
  *   HIGH      a device may use TF32 (10 bits of fraction); the CPU computes in f32, as PyTorch's does
  *   MEDIUM    a device may use TF32; a CPU with AVX512-BF16 may round the operands to bf16 (7 bits of
- *             fraction) and add the products up in f32: |y - a b| <= 2^-7 |a| |b|, about; finite values above
+ *             fraction) and add the products in f32: |y - a b| <= 2^-7 |a| |b|, about; finite values above
  *             3.39e38 become infinite, those below 2^-126 count as 0.  Other CPUs compute in f32.
  *
- * So are matmul, mm, bmm, linear and what is made of them, with their gradients; convolutions and recurrent
- * layers are not.  A small product stays in f32: a device may always lose less.  Products of halves add up in
- * f32 always.  EVALUE: none of them. */
+ * It applies to matmul, mm, bmm, linear, the ops composed of them, and their gradients; not to convolutions
+ * and recurrent layers.  Small products may stay in f32.  Products of f16 and bf16 always accumulate in f32.
+ * EVALUE: another value. */
 typedef enum TensorMatmulPrecision {
     TENSOR_MATMUL_HIGHEST,
     TENSOR_MATMUL_HIGH,

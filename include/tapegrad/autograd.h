@@ -1,15 +1,15 @@
-/* autograd.h - gradients: backward, grad modes, hooks, ops of your own, gradcheck.
+/* autograd.h - gradients: backward, grad modes, hooks, your own ops, gradcheck.
  *
  *     Tensor *w = tensor_requires_grad_(tensor_randn(SHAPE(3), TENSOR_F32), true);
  *     Tensor *loss = tensor_sum(tensor_square(w));
  *     tensor_backward(loss);
  *     tensor_print(tensor_grad(w));                      // 2 w
  *
- * Every op on a tensor that requires a gradient is recorded on the tape of the thread.  An entry holds the
- * graph edges of its inputs and the storages that its backward reads; it never keeps a result alive, and is
- * gone when neither a tensor nor a later entry refers to it.  Each thread has a tape of its own; leaves
- * (parameters) may be shared between threads, and gradients are added to them under a lock.  A tensor in the
- * middle of one thread's graph is refused by ops of another (EGRAD): detach it first. */
+ * An op on a tensor that requires a gradient is recorded on the thread's tape.  An entry holds the graph
+ * edges of its inputs and the storages that its backward reads.  It never keeps a result alive, and is freed
+ * when neither a tensor nor a later entry refers to it.  Each thread has its own tape.  Threads may share
+ * leaves (parameters): gradients are added to them under a lock.  A non-leaf of one thread's graph is refused
+ * by the ops of another thread (EGRAD): detach it first. */
 #ifndef TAPEGRAD_AUTOGRAD_H
 #define TAPEGRAD_AUTOGRAD_H
 
@@ -21,36 +21,35 @@ extern "C" {
 
 /* ---- leaves and gradients -------------------------------------------------------------------- */
 
-/* tensor_requires_grad_ - marks a leaf as wanting a gradient, or not; returns x.
+/* tensor_requires_grad_ - sets whether the leaf x requires a gradient; returns x.
  * EDTYPE: not a floating dtype.  EGRAD: x is the result of a recorded op. */
 TAPEGRAD_API Tensor *tensor_requires_grad_(Tensor *x, bool requires_grad);
-/* tensor_requires_grad - of a leaf that wants one, and of the result of a recorded op. */
+/* tensor_requires_grad - true for a leaf marked so, and for the result of a recorded op. */
 TAPEGRAD_API bool tensor_requires_grad(const Tensor *x);
 TAPEGRAD_API bool tensor_is_leaf(const Tensor *x);
 
 /* tensor_grad - the accumulated gradient (x's field .grad), or NULL when there is none yet.
- * tensor_set_grad - replaces it; NULL drops it.  ESHAPE, EDTYPE, EDEVICE unless it matches x.  EVALUE: x
- * itself. */
+ * tensor_set_grad - replaces it; NULL drops it.  ESHAPE, EDTYPE, EDEVICE: grad differs from x.  EVALUE: grad
+ * is x itself. */
 TAPEGRAD_API Tensor *tensor_grad(const Tensor *x);
 TAPEGRAD_API int tensor_set_grad(Tensor *x, Tensor *grad);
 
-/* tensor_set_data - x takes the storage, strides, dtype and device of data, which it shares from then on
- * (PyTorch's x.data = data); it stays the same tensor: who holds it, an optimizer or a module, sees the new
- * values.  Views and detached tensors of x keep the old storage, and are views of x no longer; a graph that
- * was recorded before keeps the old values, and its gradients arrive in the new dtype.  Its version is that
- * of data. ESHAPE: another shape.  EDTYPE: x requires a gradient and data is not floating.  EGRAD: x is no
- * leaf, is a view, or has a .grad of another dtype or device: replace that first (tensor_set_grad(x, NULL)).
- */
+/* tensor_set_data - x takes the storage, strides, dtype, device and version of data, and shares the storage
+ * from then on (PyTorch's x.data = data).  The handle stays: an optimizer or a module that holds x sees the
+ * new values.  Earlier views and detached tensors of x keep the old storage, and are no longer views of x.  A
+ * graph recorded before keeps the old values; its gradients arrive in the new dtype.  ESHAPE: another shape.
+ * EDTYPE: x requires a gradient and data is not floating.  EGRAD: x is no leaf, is a view, or has a .grad of
+ * another dtype or device: drop that first (tensor_set_grad(x, NULL)). */
 TAPEGRAD_API int tensor_set_data(Tensor *x, Tensor *data);
 
-/* tensor_retain_grad - let backward fill .grad of this non-leaf too.  EGRAD if x requires no gradient. */
+/* tensor_retain_grad - makes backward fill the .grad of this non-leaf too.  EGRAD: x requires no gradient. */
 TAPEGRAD_API int tensor_retain_grad(Tensor *x);
 
-/* tensor_detach - the same storage (and version counter) outside the graph. */
+/* tensor_detach - a tensor outside the graph that shares x's storage and version counter. */
 TAPEGRAD_API Tensor *tensor_detach(Tensor *x);
 
-/* tensor_detach_ - x itself, taken out of the graph: a leaf that requires no gradient.  EGRAD: a view of what
- * is on a graph. */
+/* tensor_detach_ - x itself, taken out of the graph: a leaf that requires no gradient.  EGRAD: x is a view of
+ * a tensor on a graph. */
 TAPEGRAD_API Tensor *tensor_detach_(Tensor *x);
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -65,25 +64,25 @@ typedef struct TensorBackwardArgs {
 TAPEGRAD_API extern const TensorBackwardArgs tensor_backward_defaults;
 
 /* tensor_backward(loss), tensor_backward(y, v, .retain_graph = true) - adds d(sum(v y))/d(leaf) to the .grad
- * of every leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run and
- * are freed. All gradients arrive or none: a failed sweep leaves every .grad as it was.  The first gradient
- * is kept as it is, later ones are added in place (out of place under create_graph).  With create_graph a
- * leaf's .grad refers to the graph, which refers to the leaf: prefer tensor_gradients.  EGRAD: y has no
- * graph; more than one element and no gradient; a value that backward needs was overwritten; the graph was
- * already freed by an earlier sweep. */
+ * of every leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run, and
+ * only they are freed.  A failed sweep leaves every .grad as it was.  The first gradient becomes .grad; later
+ * ones are added in place (out of place under create_graph).  With create_graph a leaf's .grad refers to the
+ * graph, and the graph to the leaf: prefer tensor_gradients.  EGRAD: y has no graph; more than one element
+ * and no gradient; a value that backward needs was overwritten; the graph was already freed by an earlier
+ * sweep. */
 #define tensor_backward(...) \
     TENSOR_CALL_(tensor_backward_args, TensorBackwardArgs, TENSOR_BACKWARD_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
 
 typedef struct TensorBackwardManyArgs {
-    TensorList tensors, gradients; /* cotangents, none or one a tensor, where NULL is as above */
+    TensorList tensors, gradients; /* gradients: none, or one a tensor; NULL: 1 */
     bool retain_graph, create_graph;
 } TensorBackwardManyArgs;
 #define TENSOR_BACKWARD_MANY_DEFAULTS .retain_graph = false, .create_graph = false
 TAPEGRAD_API extern const TensorBackwardManyArgs tensor_backward_many_defaults;
 
-/* tensor_backward_many(TENSORS(a, b), TENSORS(NULL, v)) - one sweep from several tensors.  The same tensor
- * may appear twice: its contributions add.  EVALUE: no tensors, or another number of cotangents. */
+/* tensor_backward_many(TENSORS(a, b), TENSORS(NULL, v)) - one sweep from several tensors.  A tensor may
+ * appear twice: its contributions add.  EVALUE: no tensors, or not as many cotangents as tensors. */
 #define tensor_backward_many(...)                                                                  \
     TENSOR_CALL_(tensor_backward_many_args, TensorBackwardManyArgs, TENSOR_BACKWARD_MANY_DEFAULTS, \
                  .tensors = __VA_ARGS__)
@@ -108,16 +107,16 @@ TAPEGRAD_API Tensor *tensor_gradients_args(TensorGradientsArgs args);
 
 typedef struct TensorGradientsManyArgs {
     TensorList outputs, inputs;
-    Tensor **grads;          /* room for one an input */
-    TensorList grad_outputs; /* none, or one an output, where NULL is as above */
+    Tensor **grads;          /* receives one gradient an input */
+    TensorList grad_outputs; /* none, or one an output; NULL: 1 */
     bool retain_graph, create_graph, allow_unused, materialize_grads;
 } TensorGradientsManyArgs;
 #define TENSOR_GRADIENTS_MANY_DEFAULTS TENSOR_GRADIENTS_DEFAULTS
 TAPEGRAD_API extern const TensorGradientsManyArgs tensor_gradients_many_defaults;
 
 /* tensor_gradients_many(TENSORS(y, z), TENSORS(a, b), grads, .create_graph = true) - the same for several
- * outputs and inputs; the gradients go to grads, owned by the open scope.  EVALUE: none of them, or another
- * number of cotangents than of outputs. */
+ * outputs and inputs; the gradients go to grads, owned by the open scope.  EVALUE: no outputs or inputs, or
+ * not as many cotangents as outputs. */
 #define tensor_gradients_many(...)                                                                    \
     TENSOR_CALL_(tensor_gradients_many_args, TensorGradientsManyArgs, TENSOR_GRADIENTS_MANY_DEFAULTS, \
                  .outputs = __VA_ARGS__)
@@ -125,7 +124,7 @@ TAPEGRAD_API int tensor_gradients_many_args(TensorGradientsManyArgs args);
 
 /* ---- grad modes: per thread, nested -------------------------------------------------------------
  *     bool before = tensor_set_grad_enabled(false);  ...  tensor_set_grad_enabled(before);
- *     TENSOR_NO_GRAD { ... }     // for a block, however it is left; break leaves the block alone */
+ *     TENSOR_NO_GRAD { ... }     // restored however the block is left; break leaves only the block */
 TAPEGRAD_API bool tensor_set_grad_enabled(bool on); /* returns what it was */
 TAPEGRAD_API bool tensor_grad_enabled(void);
 static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabled(*was); }
@@ -140,39 +139,41 @@ static inline void tensor_restore_grad_(const bool *was) { tensor_set_grad_enabl
 #define TENSOR_ENABLE_GRAD TENSOR_GRAD_NAMED_(true, __COUNTER__)
 
 /* ---- hooks --------------------------------------------------------------------------------------
- * tensor_register_hook - fn(grad, ctx) runs in every backward when x's gradient is complete and before it is
- *     used; what it returns replaces the gradient (NULL: leave it).  Hooks run in order of registration, each
- *     sees what the one before returned; then a retained .grad is filled, then the entry runs.  On a leaf:
- *     before it is added to .grad.  A hook stays with the value it was registered for: one registered before
- *     an in-place op sees the old value's gradient.
- * tensor_register_post_accumulate_grad_hook - fn(x, ctx) after x's .grad was filled; leaves only (EGRAD).
+ * tensor_register_hook - fn(grad, ctx) runs in every backward once x's gradient is complete, before anything
+ *     uses it.  Its result replaces the gradient (NULL: no change).  Hooks run in order of registration, each
+ *     on the result of the one before; then a retained .grad is filled, then the entry runs.  On a leaf,
+ *     hooks run before the gradient is added to .grad.  A hook belongs to the value it was registered for:
+ *     one registered before an in-place op sees the old value's gradient.
+ * tensor_register_post_accumulate_grad_hook - fn(x, ctx) runs after x's .grad was filled; leaves only
+ *     (EGRAD).
  * Both return an id for tensor_remove_hook, or -1. */
 TAPEGRAD_API int tensor_register_hook(Tensor *x, Tensor *(*fn)(Tensor *grad, void *ctx), void *ctx);
 TAPEGRAD_API int tensor_register_post_accumulate_grad_hook(Tensor *x, void (*fn)(Tensor *x, void *ctx),
                                                            void *ctx);
 TAPEGRAD_API int tensor_remove_hook(Tensor *x, int id);
 
-/* tensor_queue_callback - for hooks and for backwards of ops: fn(ctx) runs once, when the innermost sweep of
- * this thread is over, with its gradients where they belong or with an error; callbacks run in the order they
- * were queued.  What such code keeps from one entry of the graph to another is freed there.  (PyTorch's
- * engine has it under this name, and does not call after an error.)  EGRAD: no sweep is running. */
+/* tensor_queue_callback - for hooks and the backward functions of ops: fn(ctx) runs once, when the innermost
+ * sweep of this thread ends, with all gradients in place or with an error.  Callbacks run in the order they
+ * were queued.  Use it to free what your code carries from one entry to another.  (PyTorch's engine has the
+ * same name, but does not call after an error.)  EGRAD: no sweep is running. */
 TAPEGRAD_API int tensor_queue_callback(void (*fn)(void *ctx), void *ctx);
 
-/* tensor_tape_length, tensor_tape_bytes - entries alive on this thread's tape, and the bytes they keep: their
- * own, and those of each storage that one of them saved.  bytes: -1 and ENOMEM without memory to count. */
+/* tensor_tape_length - the number of live entries on this thread's tape.
+ * tensor_tape_bytes - the bytes they hold: the entries themselves, and each storage they saved, once.  -1 and
+ *     ENOMEM if there is no memory to count in. */
 TAPEGRAD_API int64_t tensor_tape_length(void);
 TAPEGRAD_API int64_t tensor_tape_bytes(void);
 
 /* ---- ops ----------------------------------------------------------------------------------------
  * An op, built in or yours, is one constant TensorOp.  tensor_apply runs it:
  *
- *   1. NULL inputs pass on; devices must agree.
+ *   1. A NULL input gives a NULL result; devices must agree.
  *   2. shape(call) checks the operands and declares each result with op_set_output.
- *   3. forward(call) computes, with grad mode off; or compose(call) makes the results of other ops, whose
+ *   3. forward(call) computes, with grad mode off; or compose(call) makes the results from other ops, whose
  *      gradients then serve.
- *   4. If a gradient can be wanted, an entry is recorded that keeps what .keep names.
- *   5. In a sweep, backward(call, dy, dx) puts gradients of the inputs that op_wants into dx[i], each of the
- *      shape of its result's broadcast or of the input itself: the tape sums down to the input's shape.
+ *   4. If an input requires a gradient, an entry is recorded that keeps what .keep names.
+ *   5. In a sweep, backward(call, dy, dx) sets dx[i], the gradient of input i, for each i that op_wants.  Its
+ *      shape is the input's or the broadcast one: the tape sums it to the input's shape.
  *
  * An op in plain C, with arrays forward and backward:
  *
@@ -195,18 +196,18 @@ TAPEGRAD_API int64_t tensor_tape_bytes(void);
  *                                    .shape = op_same_shape, .forward = cube_forward,
  *                                    .backward = cube_backward };
  *
- * Gradients of gradients: a backward made of tensor_ ops works to any order.  One made of arrays is not
- * recorded: a sweep with create_graph fails there (EGRAD).  It may do both, and make ops where
- * op_recording(call) is true.  tensor_check_op proves an op from its samples; op_row.h makes one from a
- * formula. */
+ * Gradients of gradients: a backward made of tensor_ ops works to any order.  One that works on arrays is not
+ * recorded: a sweep with create_graph fails there (EGRAD).  A backward may do both: call tensor_ ops where
+ * op_recording(call) is true, and work on arrays elsewhere.  tensor_check_op proves an op from its samples;
+ * op_row.h makes an op from a formula. */
 
 typedef struct OpCall OpCall;
 
 #define KEEP_INPUT(i) (1u << (i))
 #define KEEP_OUTPUT(i) (1u << (16 + (i)))
 
-/* A parameter of an op: where it lies in the params struct, so that it can be printed, parsed from samples,
- * saved. */
+/* A parameter of an op: its place in the params struct, so that it can be printed, saved, and parsed from
+ * samples. */
 typedef enum OpFieldType {
     OP_DOUBLE,
     OP_INT, /* int, TensorDtype, any enum */
@@ -225,9 +226,10 @@ typedef struct OpField {
     const char *const *choices; /* names of an enum's values from 0 on, ended by NULL */
 } OpField;
 
-/* Options of the op, from the struct that states them: OP_OPTION(TensorSoftplusArgs, beta, threshold) takes
- * names, types and offsets of up to 20 from there, the defaults from the op's .defaults.  OP_REQUIRED: must
- * be given.  OP_CHOICE: an enum, with the names of its values, { "mean", "sum", NULL }. */
+/* OP_OPTION(TensorSoftplusArgs, beta, threshold) - the fields of up to 20 options: names, types and offsets
+ *     come from the struct, default values from the op's .defaults.
+ * OP_REQUIRED - options without a default.
+ * OP_CHOICE - an enum, with the names of its values: { "mean", "sum", NULL }. */
 #define OP_OPTION(struct_, ...) OP_EACH_(OP_OPTIONAL_, struct_, __VA_ARGS__)
 #define OP_REQUIRED(struct_, ...) OP_EACH_(OP_REQUIRED_, struct_, __VA_ARGS__)
 #define OP_OPTIONAL_(struct_, member) \
@@ -287,56 +289,56 @@ enum { OP_MAX_INPUTS = 64, OP_ANY_ARITY = -1 };
 
 typedef struct TensorOp {
     const char *name, *summary;
-    const char *gradient; /* of each input, as a formula, for docs/ops.md: "da = g b^T, db = a^T g"; rows have
-                             theirs */
+    const char *gradient; /* formula of each input's gradient, for docs/ops.md: "da = g b^T, db = a^T g"; rows
+                             have their own */
     int arity;            /* tensor inputs; OP_ANY_ARITY: one or more */
     int outputs;          /* results; 0 means 1; OP_ANY_ARITY: shape decides, by op_set_output */
     unsigned optional;    /* KEEP_INPUT bits of inputs that may be NULL */
     unsigned keep;        /* what backward reads, of inputs and results */
-    unsigned keep_for[4]; /* if given: what the gradient of input i reads, so that less is kept when some
-                           * inputs want none; keep is then their union and may be left out */
+    unsigned keep_for[4]; /* optional: what the gradient of input i reads, so that inputs without a gradient
+                           * keep less; keep is then the union, and may be left out */
     unsigned no_grad_inputs; /* KEEP_INPUT bits of inputs that never have gradients (indices, masks) */
     unsigned autocast;       /* AUTOCAST_ class below; 0 is AUTOCAST_AS_IS, which a built-in op must say */
     size_t params; /* bytes of the parameter struct: the options struct of the op's function, or its own */
-    const OpField *fields; /* its options, ended by a NULL name; members that it lacks are not kept */
+    const OpField *fields; /* its options, ended by a NULL name; other members are not copied */
     const void *defaults;  /* a parameter struct that holds the defaults; NULL: zeros */
     size_t cast_option;    /* offsetof an option `dtype` (OP_DTYPE): the inputs are cast to it first, on the
                              graph */
     int (*shape)(OpCall *call);
     int (*forward)(OpCall *call);
     int (*backward)(OpCall *call, Tensor *dy, Tensor **dx);
-    int (*compose)(OpCall *call); /* instead of forward and backward: op_set_result(call, k, tensor) */
+    int (*compose)(OpCall *call); /* instead of forward and backward: calls op_set_result(call, k, tensor) */
     const struct OpRow *row;      /* of an elementwise op: its formulas (op_row.h) */
     unsigned flags;               /* OP_ flags below */
-    int variant; /* for ops that share their functions: which one this is, by its rank or its kind */
+    int variant; /* for ops that share functions: which of them this is (its rank, its kind) */
 
-    /* For the generated tests.  samples: "3x4,4x2; 1x5,5x1 {dim=1}": input shapes by commas, samples by
-     * semicolons.  "" is rank 0; after @ stands a dtype ("3x4@i64"), after : a range of values ("5@i64:0..3",
-     * "3:0.5..2"); "-" is an absent input; {name=value ...} are the parameters, a list in brackets:
-     * {dims=[0 2]}.  errors: samples that must be refused, each ended by its code: "3x4,5x6 ! ESHAPE". */
+    /* For the generated tests.  samples: "3x4,4x2; 1x5,5x1 {dim=1}": commas separate input shapes, semicolons
+     * samples.  "" is rank 0; @ precedes a dtype ("3x4@i64"), : a range of values ("5@i64:0..3", "3:0.5..2");
+     * "-" is an absent input; {name=value ...} are the parameters, with lists in brackets: {dims=[0 2]}.
+     * errors: samples that must be refused, each followed by its code: "3x4,5x6 ! ESHAPE". */
     const char *samples, *errors;
-    double lo, hi;     /* where gradcheck samples inputs that name no range; 0, 0 means -1, 1 */
-    const char *torch; /* its name in PyTorch, when not torch.<name> */
+    double lo, hi;     /* range of sample values where no sample names one; 0, 0 means -1, 1 */
+    const char *torch; /* its name in PyTorch, unless torch.<name> */
 } TensorOp;
 
 enum {
     OP_NONDIFFERENTIABLE = 1, /* results never require a gradient */
     OP_VIEW = 2,              /* results share the input's storage: forward calls op_set_result */
-    OP_RANDOM = 4,            /* draws numbers: gradcheck seeds the generator before every call */
-    OP_ANY_DEVICE = 8,        /* forward and backward go through the device's kernels; without it: CPU only */
-    OP_FLOAT_INPUTS = 16,     /* integer inputs are refused (EDTYPE) before shape is asked */
+    OP_RANDOM = 4,            /* draws random numbers: gradcheck seeds the generator before every call */
+    OP_ANY_DEVICE = 8,        /* forward and backward call the device's kernels; without it: CPU only */
+    OP_FLOAT_INPUTS = 16,     /* integer inputs are refused (EDTYPE) before shape is called */
     OP_SAME_DTYPE = 32,       /* floating inputs are promoted to a common dtype first */
     OP_ONE_DTYPE = 256,       /* inputs must have one dtype: EDTYPE names the two that differ */
-    OP_ROUND_ONCE = 128,      /* operands in f16 and bf16 are cast to f32 first, results back: rounded once,
-                                 forward and backward */
+    OP_ROUND_ONCE = 128,      /* f16 and bf16 operands are cast to f32 first and results back: one rounding,
+                                 in forward and in backward */
     OP_FIRST_ORDER = 512,     /* backward works on arrays only: its gradient has no gradient */
-    OP_READS_HALVES = 2048,   /* of AUTOCAST_F32: its first operand may stay a half, the result is f32 */
-    OP_MAY_ALIAS = 1024,      /* a result may be an input, or share its storage, as PyTorch's does */
-    OP_NO_GRADCHECK = 64      /* its gradient is by definition not the numerical one (summary says why) */
+    OP_READS_HALVES = 2048,   /* of class AUTOCAST_F32: its first operand may stay f16 or bf16; y is f32 */
+    OP_MAY_ALIAS = 1024,      /* a result may be an input or share its storage, as PyTorch's may */
+    OP_NO_GRADCHECK = 64      /* its gradient is not the numerical one by definition; summary says why */
 };
 
-/* What an op does with its operands inside TENSOR_AUTOCAST (autocast.h): a class for the CPU, and one for
- * other devices, AUTOCAST_CPU_CUDA(AS_IS, F32); the names that say no device are one class for all. */
+/* An op's autocast class (autocast.h): AUTOCAST_CPU_CUDA(AS_IS, F32) gives one for the CPU and one for other
+ * devices; a name without a device is the class for all. */
 enum {
     AUTOCAST_LOWER = 0x11,
     AUTOCAST_F32 = 0x22,
@@ -352,36 +354,37 @@ enum {
     AUTOCAST_CUDA_PROMOTE = AUTOCAST_CPU_CUDA(AS_IS, PROMOTE)
 };
 
-/* tensor_apply - runs op on n inputs; params points to op->params bytes (NULL: the fields' defaults). Returns
- * result 0; tensor_apply_all puts every result into outputs[0..count) and returns their number, or -1. */
+/* tensor_apply - runs op on n inputs; params points to op->params bytes (NULL: the fields' defaults); returns
+ *     result 0.
+ * tensor_apply_all - puts every result into outputs[0..count); returns their number, or -1. */
 TAPEGRAD_API Tensor *tensor_apply(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
 TAPEGRAD_API int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const void *params,
                                   Tensor **outputs, int count);
 
-/* tensor_apply_ - the same in place: writes result 0 into inputs[0], whose shape and dtype it must have
- * (ESHAPE, EDTYPE), and returns inputs[0].  EGRAD: a leaf that requires a gradient, in grad mode.  EVALUE:
- * elements that share memory (an expanded view); an op that gives views. */
+/* tensor_apply_ - runs op in place: writes result 0 into inputs[0], and returns inputs[0].  ESHAPE, EDTYPE:
+ * result 0 has another shape or dtype than inputs[0].  EGRAD: inputs[0] is a leaf that requires a gradient,
+ * and grad mode is on.  EVALUE: elements of inputs[0] share memory (an expanded view); op returns views. */
 TAPEGRAD_API Tensor *tensor_apply_(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
 
 /* tensor_apply_text - runs a built-in op by its name, with options as text: tensor_apply_text("sum", &x, 1,
- * "dim=1 keepdim=true").  Options are those of the op's struct, by name, separated by spaces; what is left
- * out has its default; NULL stands for "".  Numbers are written as in C, booleans true and false, lists
- * [0 2], enums by name (reduction=sum) or number.  EVALUE: no such op; no such option; no value of its type;
- * given twice; one that must be given is not.
+ * "dim=1 keepdim=true").  Options are the members of the op's struct, by name, separated by spaces; others
+ * keep their defaults; NULL means "".  Numbers are written as in C, booleans true and false, lists [0 2],
+ * enums by name (reduction=sum) or number.  EVALUE: an unknown op; an option that is unknown, of another
+ * type, given twice, or required and missing.
  * tensor_apply_text_all - gives every result, as tensor_apply_all. */
 TAPEGRAD_API Tensor *tensor_apply_text(const char *name, Tensor *const *inputs, int n, const char *options);
 TAPEGRAD_API int tensor_apply_text_all(const char *name, Tensor *const *inputs, int n, const char *options,
                                        Tensor **outputs, int count);
 
-/* What shape, forward, compose and backward may ask of their call. */
+/* Functions of a call, for shape, forward, compose and backward. */
 TAPEGRAD_API int op_inputs(const OpCall *call);            /* how many */
 TAPEGRAD_API Tensor *op_input(const OpCall *call, int i);  /* shape, forward, compose; NULL if absent */
 TAPEGRAD_API Tensor *op_output(const OpCall *call, int i); /* forward */
 TAPEGRAD_API const void *op_params(const OpCall *call);
-TAPEGRAD_API void *op_params_mut(OpCall *call); /* shape and forward may normalise them: backward sees it */
+TAPEGRAD_API void *op_params_mut(OpCall *call); /* shape and forward may change them, for backward too */
 
-/* op_set_list - in shape or forward: a list of the parameters (a TensorShape in op_params_mut) becomes these
- * n values, which the call keeps.  At most 4 times a call, 16 values each.  -1 and EVALUE beyond. */
+/* op_set_list - in shape or forward: sets a list of the parameters (a TensorShape in op_params_mut) to a copy
+ * of n values.  EVALUE: more than 4 lists in a call, or more than 16 values. */
 TAPEGRAD_API int op_set_list(OpCall *call, TensorShape *list, int n, const int64_t *values);
 TAPEGRAD_API int op_set_output(OpCall *call, int i, TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API int op_set_result(OpCall *call, int i, Tensor *result); /* for views and compose */
@@ -389,10 +392,10 @@ TAPEGRAD_API int op_same_shape(OpCall *call); /* a shape rule: result 0 is like 
 TAPEGRAD_API int op_fail(OpCall *call, TensorStatus code, const char *format, ...)
     TAPEGRAD_PRINTF(3, 4); /* returns -1 */
 
-/* Plain arrays, in forward: dense, row-major, of double or float, whatever the dtype and strides of the
- * tensor; copied and converted where these differ, and results stored in their own dtype after forward
- * returns.  op_count is the number of elements of input i, op_output_count of result i, also in backward; 0
- * once the call has failed, so that a loop over it never touches a NULL array. */
+/* Plain arrays, in forward: inputs and results as dense row-major double or float, whatever the tensors'
+ * dtypes and strides.  Inputs are converted where necessary; results are converted to their dtypes after
+ * forward returns.  op_count is the number of elements of input i, op_output_count of result i, also in
+ * backward; both are 0 once the call has failed, so that no loop touches a NULL array. */
 TAPEGRAD_API const double *op_input_f64(OpCall *call, int i);
 TAPEGRAD_API const float *op_input_f32(OpCall *call, int i);
 TAPEGRAD_API double *op_output_f64(OpCall *call, int i);
@@ -400,33 +403,32 @@ TAPEGRAD_API float *op_output_f32(OpCall *call, int i);
 TAPEGRAD_API int64_t op_count(const OpCall *call, int i);
 TAPEGRAD_API int64_t op_output_count(const OpCall *call, int i);
 
-/* op_save - in forward: keeps another tensor for backward, op_saved_extra(call, k) there, k in order of
- * saving; at most 8.  NULL, the result of an op that failed, fails the call. */
+/* op_save - in forward: keeps another tensor for backward, where op_saved_extra(call, k) is the k-th saved;
+ * at most 8.  NULL, the result of a failed op, fails the call. */
 TAPEGRAD_API int op_save(OpCall *call, Tensor *x);
 
-/* op_commit - in forward and compose: once the call has succeeded, and only then, `to` takes the values of
- * `from`, of its shape, outside the graph: for state that an op changes, such as running statistics.  At most
- * 4 a call. */
+/* op_commit - in forward and compose: copies `from` into `to`, of the same shape, outside the graph, after
+ * the call succeeded: for state that an op updates, such as running statistics.  At most 4 a call. */
 TAPEGRAD_API int op_commit(OpCall *call, Tensor *to, Tensor *from);
 
-/* In backward only.  In a sweep that is recorded, what is f16 or bf16 comes as f32, and so may dx be: the
- * sweep rounds once. */
+/* In backward only.  In a recorded sweep f16 and bf16 values arrive as f32, and dx may be f32: the sweep
+ * rounds once. */
 TAPEGRAD_API Tensor *op_saved(OpCall *call, int i);        /* input i, if .keep names it */
 TAPEGRAD_API Tensor *op_saved_output(OpCall *call, int i); /* result i, if .keep names it */
 TAPEGRAD_API Tensor *op_saved_extra(OpCall *call, int k);
 TAPEGRAD_API Tensor *op_grad(OpCall *call, int k);        /* cotangent of result k; zeros if none arrived */
-TAPEGRAD_API bool op_has_grad(const OpCall *call, int k); /* false: the cotangent of result k is zero */
+TAPEGRAD_API bool op_has_grad(const OpCall *call, int k); /* false: no gradient of result k arrived */
 TAPEGRAD_API bool op_wants(const OpCall *call, int i);    /* is the gradient of input i wanted? */
 TAPEGRAD_API bool op_recording(const OpCall *call);       /* is this sweep being recorded (create_graph)? */
 TAPEGRAD_API TensorShape op_input_shape(const OpCall *call,
-                                        int i); /* in shape and forward too, as the next two */
+                                        int i); /* this and the next two: in shape and forward too */
 TAPEGRAD_API TensorDtype op_input_dtype(const OpCall *call, int i);
 TAPEGRAD_API TensorShape op_output_shape(const OpCall *call, int i);
 
-/* Plain arrays, in backward, as in forward: saved inputs, results and extras, the cotangent of result k
- * (zeros if none arrived), and op_gradient, the gradient of input i to be written: zeros at first, of the
- * input's shape, stored in its dtype after backward returns; NULL where op_wants(call, i) is false.  EGRAD in
- * a recorded sweep (create_graph); EDEVICE: a tensor that is not on the CPU. */
+/* Plain arrays, in backward: saved inputs, results and extras, and the cotangent of result k (zeros if none
+ * arrived).  op_gradient is for writing: the gradient of input i, of the input's shape, zeros at first,
+ * converted to its dtype after backward returns; NULL where op_wants(call, i) is false.  EGRAD: the sweep is
+ * recorded (create_graph).  EDEVICE: a tensor is not on the CPU. */
 TAPEGRAD_API const double *op_saved_f64(OpCall *call, int i);
 TAPEGRAD_API const double *op_saved_output_f64(OpCall *call, int i);
 TAPEGRAD_API const double *op_saved_extra_f64(OpCall *call, int k);
@@ -438,20 +440,20 @@ TAPEGRAD_API const float *op_saved_extra_f32(OpCall *call, int k);
 TAPEGRAD_API const float *op_grad_f32(OpCall *call, int k);
 TAPEGRAD_API float *op_gradient_f32(OpCall *call, int i);
 
-/* The built-in ops, in no particular order; find gives NULL (and no error) for an unknown name.  A program
- * linked with the static library has those that it uses: the linker leaves the others out. */
+/* The built-in ops, in no particular order; find returns NULL (and records no error) for an unknown name.  In
+ * a program linked with the static library, only the ops that it uses. */
 TAPEGRAD_API int tensor_op_count(void);
 TAPEGRAD_API const TensorOp *tensor_op_at(int i);
 TAPEGRAD_API const TensorOp *tensor_op_find(const char *name);
 
 /* ---- gradcheck ----------------------------------------------------------------------------------
- * Compares the Jacobian that backward gives with central differences
+ * Compares the Jacobian from backward with central differences
  *   dy_j/dx_i ~ (y_j(x + eps e_i) - y_j(x - eps e_i)) / (2 eps)
- * element by element: |analytic - numeric| <= atol + rtol |numeric|, as torch.autograd.gradcheck, and
- * besides: backward run twice gives the same bits; zero cotangents give exact zeros; each gradient has its
- * input's shape and dtype; random N(0,1) cotangents agree with the Jacobian.  Inputs above max_elements are
- * checked along random directions instead.  Inputs must be f64 (EDTYPE otherwise: finite differences in f32
- * are noise) and not overlap. */
+ * element by element: |analytic - numeric| <= atol + rtol |numeric|, as torch.autograd.gradcheck.  Also
+ * checks that backward run twice gives the same bits, zero cotangents give exact zeros, each gradient has its
+ * input's shape and dtype, and random N(0,1) cotangents agree with the Jacobian.  Inputs of more than
+ * max_elements elements are checked along random directions instead.  Inputs must be f64 (EDTYPE otherwise:
+ * finite differences in f32 are noise) and not overlap. */
 typedef struct GradcheckElement { /* an input element whose gradient is wrong: its worst entry of the Jacobian
                                    */
     int input, output;
@@ -465,10 +467,10 @@ enum { GRADCHECK_REPORTED = 32 };
 typedef struct GradcheckReport {
     bool ok;
     const char *name;
-    char what[256];           /* the first thing wrong in words; "" when ok */
+    char what[256];           /* the first fault, in words; "" when ok */
     int64_t checked, wrong;   /* input elements (random directions, for big inputs) */
     double atol, rtol, worst; /* worst: largest |analytic - numeric| / (atol + rtol |numeric|) */
-    int count;                /* of elements reported: the first ones that are wrong */
+    int count;                /* of element[]: the first wrong ones */
     GradcheckElement element[GRADCHECK_REPORTED];
 } GradcheckReport;
 
@@ -483,7 +485,7 @@ typedef struct GradcheckArgs {
     double eps, atol, rtol; /* eps above 0, the others 0 or more */
     int64_t max_elements;
     uint64_t seed;           /* of the random directions */
-    bool second;             /* check the gradient's gradient: what gradgradcheck sets */
+    bool second;             /* check the gradient's gradient (gradgradcheck) */
     GradcheckReport *report; /* filled when not NULL */
     TensorFromDefaults from_defaults;
 } GradcheckArgs;
@@ -491,9 +493,8 @@ typedef struct GradcheckArgs {
     .eps = 1e-6, .atol = 1e-5, .rtol = 1e-3, .max_elements = 2000, .seed = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const GradcheckArgs tensor_gradcheck_defaults;
 
-/* tensor_gradcheck(&op, x, y) - 0 when the gradients of op at these inputs are right; -1 with an error that
- * names the element when not.  Inputs that require a gradient are checked; when none does, all floating ones
- * are.
+/* tensor_gradcheck(&op, x, y) - 0 if the gradients of op at these inputs are right; else -1, and an error
+ * that names the element.  Checks the inputs that require a gradient, or all floating ones if none does.
  * tensor_gradgradcheck - the same for the gradient's gradient.
  * tensor_gradcheck_with(.fn = loss, .inputs = TENSORS(x, y), .atol = 1e-4) - with options, a report, or a
  *     function. */
@@ -504,23 +505,23 @@ TAPEGRAD_API extern const GradcheckArgs tensor_gradcheck_defaults;
     tensor_gradcheck_with(.op = (op_), .inputs = TENSORS(__VA_ARGS__), .second = true)
 TAPEGRAD_API int tensor_gradcheck_args(GradcheckArgs args);
 
-/* tensor_check_op - proves an op, built in or yours, at the samples of its descriptor, as this library's own
- * tests prove every built-in one:
+/* tensor_check_op - runs on any op, at the samples of its descriptor, the tests that every built-in op
+ * passes:
  *
  *   OP_CHECK_FORWARD    Samples run; f32, f16 and bf16 are close to f64; the same bits again, on 1 and 2
  *                       threads; NULL and the error samples are refused with their code; nothing changes or
  *                       stays behind; no result shares an input's memory (unless OP_VIEW or OP_MAY_ALIAS);
- *                       in place as out of place.
+ *                       the in-place form gives the same values.
  *   OP_CHECK_GRADIENT   gradcheck and gradgradcheck, the third order at small samples; recorded and fused
  *                       gradients agree; each gradient wanted alone; one tensor as two inputs.
- *   OP_CHECK_HALVES     f16 and bf16 are what f32 or f64 gives, rounded once.
+ *   OP_CHECK_HALVES     f16 and bf16 results are those of f32 or f64, rounded once.
  *   OP_CHECK_LAYOUT     The same bits for strided, transposed, offset and expanded inputs and cotangents.
- *   OP_CHECK_MEMORY     Each allocation fails in turn, in place too: ENOMEM, nothing changed or left behind
+ *   OP_CHECK_MEMORY     Each allocation fails in turn: ENOMEM, nothing changed or left behind; in place too
  *                       (slow).
  *
- * parts: their union; 0 stands for all but OP_CHECK_MEMORY.  Returns 0 when right; -1 and EVALUE with the
- * first complaint when not.  The report, if not NULL, has a line for each of the first 8 complaints: the op,
- * the sample, what is wrong. */
+ * parts: their union; 0 means all but OP_CHECK_MEMORY.  Returns 0 if the op passes; else -1 and EVALUE with
+ * the first complaint.  The report, if not NULL, has a line for each of the first 8 complaints: the op, the
+ * sample, the fault. */
 enum {
     OP_CHECK_FORWARD = 1,
     OP_CHECK_GRADIENT = 2,
@@ -538,7 +539,7 @@ typedef struct OpReport {
 
 TAPEGRAD_API int tensor_check_op(const TensorOp *op, unsigned parts, OpReport *report);
 
-/* tensor_gradcheck_print - the report as a table, one line an element. */
+/* tensor_gradcheck_print - prints the report as a table, one line an element. */
 TAPEGRAD_API void tensor_gradcheck_print(FILE *file, const GradcheckReport *report);
 
 #ifdef __cplusplus

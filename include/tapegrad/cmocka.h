@@ -2,7 +2,7 @@
  * needs) first.
  *
  *     assert_tensor_close(y, expected, 1e-5, 1e-6);
- *     assert_op(&cube);                       // all that this library's tests ask of its own ops
+ *     assert_op(&cube);                       // the tests that every built-in op passes
  *     assert_gradcheck(&cube, x);
  *     assert_gradgradcheck(&cube, x);
  *     assert_tensor_error(tensor_matmul(a, b), TENSOR_ESHAPE);   // fails as expected; clears the error
@@ -82,9 +82,9 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 /* Same shape and dtype, and |a - b| <= atol + rtol |b| everywhere; NaNs equal each other. */
 #define assert_tensor_close(a, b, rtol, atol) tapegrad_assert_close_(a, b, rtol, atol, __FILE__, __LINE__)
 
-/* tensor_check_op (autograd.h): the samples of the op's descriptor run forward and backward, in every dtype
- * and layout, in place, against finite differences to the third order; its error samples are refused.
- * assert_op_parts names the parts, OP_CHECK_FORWARD and others. */
+/* tensor_check_op (autograd.h): runs the samples of the op's descriptor forward and backward, in every dtype
+ * and layout and in place, compares gradients to the third order with finite differences, and checks that
+ * error samples are refused.  assert_op_parts runs the named parts alone: OP_CHECK_FORWARD and others. */
 #define assert_op(op_) tapegrad_assert_op_(op_, 0, __FILE__, __LINE__)
 #define assert_op_parts(op_, parts) tapegrad_assert_op_(op_, parts, __FILE__, __LINE__)
 
@@ -93,7 +93,7 @@ static inline void tapegrad_assert_error_(bool failed, TensorStatus code, const 
 #define assert_gradgradcheck(op_, ...) \
     assert_gradcheck_with(.op = (op_), .inputs = TENSORS(__VA_ARGS__), .second = true)
 
-/* tensor_gradcheck_with: of a function, with tolerances of your own.   _args: of a GradcheckArgs. */
+/* tensor_gradcheck_with: of a function, or with options.  _args: of a GradcheckArgs. */
 #define assert_gradcheck_args(args)                                     \
     do {                                                                \
         if (tapegrad_gradcheck_fails_(args)) _fail(__FILE__, __LINE__); \

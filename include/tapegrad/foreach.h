@@ -1,16 +1,16 @@
-/* foreach.h - ops over lists of tensors, torch._foreach_*: one parallel pass over all that lie dense on the
- * CPU, the same bits for any number of threads.
+/* foreach.h - ops over lists of tensors, torch._foreach_*: one parallel pass over all dense tensors on the
+ * CPU, with the same bits for any number of threads.
  *
  *     Tensor *norms = tensor_foreach_norm(TENSORS(a, b));              // [2]
  *     tensor_foreach_mul_(TENSORS(a, b), tensor_reciprocal(tensor_amax(norms)));
  *
- * In place, and outside the graph: while grad mode is on, a tensor that requires a gradient is refused
- * (EGRAD; TENSOR_NO_GRAD lets it).  Tensors may differ in shape, dtype, layout and device; f16 and bf16
- * compute in f32 and round once.  Lists that belong together have the same length, and shapes that agree one
- * by one.  Those that share memory are worked off one by one, in order.  Lists of no tensors are fine.
+ * They work in place, outside the graph: while grad mode is on, a tensor that requires a gradient is refused
+ * (EGRAD); use TENSOR_NO_GRAD.  Tensors may differ in shape, dtype, layout and device; f16 and bf16 compute
+ * in f32 and round once.  The lists of a call have the same length, and item i the same shape in each.
+ * Tensors that share memory are processed one by one, in order.  Empty lists are allowed.
  *
- * Each returns 0, or -1 and changes nothing: ENULL for a NULL, EVALUE for lists of different lengths or
- * elements of one tensor that share memory, ESHAPE, EDTYPE for what is not floating, ENOMEM. */
+ * Each returns 0, or -1 and changes nothing.  ENULL: a NULL.  EVALUE: lists of different lengths; elements of
+ * one tensor share memory.  ESHAPE: shapes differ.  EDTYPE: a tensor is not floating.  ENOMEM. */
 #ifndef TAPEGRAD_FOREACH_H
 #define TAPEGRAD_FOREACH_H
 
@@ -28,9 +28,8 @@ typedef struct TensorForeachNormArgs {
 #define TENSOR_FOREACH_NORM_DEFAULTS .ord = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorForeachNormArgs tensor_foreach_norm_defaults;
 
-/* tensor_foreach_norm(list, .ord = INFINITY) - the tensor_norm of each tensor, as one vector [n] on the
- * device of the first; f64 if one of them is, else f32, also of halves.  Nothing is recorded, and nothing
- * waits for a device. */
+/* tensor_foreach_norm(list, .ord = INFINITY) - the tensor_norm of each of n tensors, as one vector [n] on the
+ * first one's device: f64 if one of them is f64, else f32.  Not recorded; waits for no device. */
 #define tensor_foreach_norm(...)                                                                \
     TENSOR_CALL_(tensor_foreach_norm_args, TensorForeachNormArgs, TENSOR_FOREACH_NORM_DEFAULTS, \
                  .self = __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* fused.h - the steps of optimizers over lists that the caller keeps: torch._fused_adamw_ and its kin.
+/* fused.h - optimizer steps over lists that the caller keeps: torch._fused_adamw_ and others.
  *
  *     TENSOR_NO_GRAD
  *     {
@@ -6,9 +6,9 @@
  *         tensor_fused_adamw_(lists, .lr = 3e-4, .weight_decay = 0.1);
  *     }
  *
- * For a training loop that has no Optimizer: one pass over all that lies dense on the CPU, one launch over
- * what lies so on a device, the same bits as optim_step gives.  Equations, options and defaults are those of
- * optim.h.  Nothing is recorded, gradients are read and stay. */
+ * For a training loop without an Optimizer: one pass over all dense tensors on the CPU, one launch over those
+ * on a device, with the bits of optim_step.  Equations, options and defaults are those of optim.h.  Nothing
+ * is recorded; gradients are only read. */
 #ifndef TAPEGRAD_FUSED_H
 #define TAPEGRAD_FUSED_H
 
@@ -18,18 +18,19 @@
 extern "C" {
 #endif
 
-/* State lists in the order of the optimizer's states, as below; all begin as zeros.  Those that the options
- * do not want are left out. */
+/* The state lists stand in the order given below; all begin as zeros.  Leave out those that the options do
+ * not need. */
 typedef struct TensorFusedLists {
     TensorList params, grads;
-    int64_t step; /* of all of them, this one included: 1 at first */
+    int64_t step; /* this step's number, the same for all: 1 at first */
     TensorList state1, state2, state3;
 } TensorFusedLists;
 
 /* TENSOR_FUSED_LISTS(params, grads, step, state1, state2) */
 #define TENSOR_FUSED_LISTS(...) ((TensorFusedLists){ .params = __VA_ARGS__ })
 
-/* tensor_fused_sgd_(lists, .lr = 0.1) - momentum_buffers, with a momentum.
+/* State lists of each:
+ * tensor_fused_sgd_(lists, .lr = 0.1) - momentum: momentum_buffers.
  * tensor_fused_adam_, _adamw_ - exp_avgs, exp_avg_sqs; amsgrad: max_exp_avg_sqs.
  * tensor_fused_radam_ - exp_avgs, exp_avg_sqs.
  * tensor_fused_adamax_ - exp_avgs, exp_infs.
@@ -39,11 +40,11 @@ typedef struct TensorFusedLists {
  * tensor_fused_rprop_ - prevs, step_sizes.
  * tensor_fused_lion_ - exp_avgs.
  *
- * An option at least is given.  0, or -1 and nothing is changed: ENULL for a NULL, EVALUE for options out of
- * range, a step below 1, lists of different lengths, too many or too few of them, tensors that share memory;
- * ESHAPE, EDEVICE, and EDTYPE: what belongs to a parameter differs from it, or is not floating; EGRAD: one
- * requires a gradient, and grad mode is on; ENOMEM.  Of NAdam and ASGD each parameter has numbers of its own,
- * the steps of the others are no single pass: they are optimizers alone. */
+ * The macros need at least one option.  0; or -1, with nothing changed.  ENULL: a NULL.  EVALUE: options out
+ * of range, a step below 1, lists of different lengths, too many or too few lists, tensors that share memory.
+ * ESHAPE, EDEVICE, EDTYPE: a gradient or a state differs from its parameter, or is not floating.  EGRAD: a
+ * parameter requires a gradient, and grad mode is on.  ENOMEM.  The other optimizers have no such function:
+ * NAdam and ASGD keep numbers for each parameter, the rest need more than one pass. */
 TAPEGRAD_API int tensor_fused_sgd_args_(TensorFusedLists lists, OptimSgdArgs args);
 TAPEGRAD_API int tensor_fused_adam_args_(TensorFusedLists lists, OptimAdamArgs args);
 TAPEGRAD_API int tensor_fused_adamw_args_(TensorFusedLists lists, OptimAdamArgs args);

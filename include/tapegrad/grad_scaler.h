@@ -1,4 +1,4 @@
-/* grad_scaler.h - gradients in f16 that do not vanish: torch.amp.GradScaler.
+/* grad_scaler.h - scales the loss so that f16 gradients do not underflow: torch.amp.GradScaler.
  *
  *     GradScaler *scaler = optim_grad_scaler();
  *     ...
@@ -11,10 +11,10 @@
  *     ...
  *     optim_scaler_free(scaler);
  *
- * The loss is multiplied by a scale, the gradients are divided by it, and a step whose gradients hold an
- * infinity or a NaN is skipped.  The scale is then multiplied by backoff_factor; after growth_interval steps
- * in a row without one by growth_factor.  Scale, tracker and what was found are tensors on the device of the
- * loss, and all of this is computed there.  bf16 needs no scale. */
+ * The loss is multiplied by a scale, and the gradients are divided by it.  A step whose gradients hold an
+ * infinity or a NaN is skipped, and the scale is multiplied by backoff_factor; after growth_interval finite
+ * steps in a row it is multiplied by growth_factor.  Scale, tracker and found_inf are tensors on the loss's
+ * device, and all of this is computed there.  bf16 needs no scale. */
 #ifndef TAPEGRAD_GRAD_SCALER_H
 #define TAPEGRAD_GRAD_SCALER_H
 
@@ -29,7 +29,7 @@ typedef struct GradScaler GradScaler;
 typedef struct OptimGradScalerArgs {
     double init_scale, growth_factor, backoff_factor;
     int growth_interval;
-    bool enabled; /* false: the functions below scale nothing, and step as optim_step does */
+    bool enabled; /* false: nothing is scaled; optim_scaler_step is optim_step */
     TensorFromDefaults from_defaults;
 } OptimGradScalerArgs;
 #define OPTIM_GRAD_SCALER_DEFAULTS                                                           \
@@ -44,34 +44,34 @@ TAPEGRAD_API extern const OptimGradScalerArgs optim_grad_scaler_defaults;
 TAPEGRAD_API GradScaler *optim_grad_scaler_args(OptimGradScalerArgs args);
 TAPEGRAD_API void optim_scaler_free(GradScaler *scaler);
 
-/* optim_scaler_scale - loss times the scale, recorded. */
+/* optim_scaler_scale - loss * scale, recorded on the tape. */
 TAPEGRAD_API Tensor *optim_scaler_scale(GradScaler *scaler, Tensor *loss);
 
-/* optim_scaler_unscale_ - divides the gradients of opt by the scale and notes whether one is not finite.  At
- *     most once before each update, and only where something reads gradients before the step: the step does
- *     it otherwise.  EVALUE: it was done already; no parameter has a gradient.  EDTYPE: gradients in f16,
- *     which would vanish: keep parameters in f32.
- * optim_scaler_step - optim_step, unless something was found.  EVALUE: a second time before an update.
- * optim_scaler_update - the next scale, once all optimizers have stepped.  EVALUE: none has been unscaled.
- * optim_step_unless - what that step is: optim_step where found_inf, a tensor of one element, is 0.  On a
- *     device its value stays there: parameters and states that it holds back keep their values, and how many
- *     steps were taken is asked for once in 64 steps, when the state is saved, and before an optim_step.
- *     It is waited for where a parameter lies elsewhere, and by an optimizer of one's own whose kind does not
- *     say .skips: its step reads how many there were. */
+/* optim_scaler_unscale_ - divides the gradients of opt by the scale and records whether one is not finite.
+ *     Needed only where code reads gradients before the step, which otherwise does it; at most once before
+ *     each update.  EVALUE: called twice; no parameter has a gradient.  EDTYPE: f16 gradients, which would
+ *     underflow: keep parameters in f32.
+ * optim_scaler_step - optim_step, unless a gradient was not finite.  EVALUE: a second time before an update.
+ * optim_scaler_update - sets the next scale, after all optimizers have stepped.  EVALUE: none was unscaled.
+ * optim_step_unless - optim_step if found_inf, a tensor of one element, is 0; what optim_scaler_step calls.
+ *     The host does not read found_inf from a device: the kernels leave parameters and states unchanged where
+ *     it is not 0, and the host reads the number of steps taken once in 64 steps, before a save of the state,
+ *     and before an optim_step.  It does wait if a parameter is on another device, and for your own optimizer
+ *     unless its kind sets .skips. */
 TAPEGRAD_API int optim_scaler_unscale_(GradScaler *scaler, Optimizer *opt);
 TAPEGRAD_API int optim_scaler_step(GradScaler *scaler, Optimizer *opt);
 TAPEGRAD_API int optim_scaler_update(GradScaler *scaler);
 TAPEGRAD_API int optim_step_unless(Optimizer *opt, const Tensor *found_inf);
 
-/* optim_scaler_get_scale - its value: waits for a device; 1 where scaling is off.
+/* optim_scaler_get_scale - the scale's value, 1 if disabled.  Waits for the device.
  * optim_scaler_set_scale - PyTorch's update(new_scale).  EVALUE unless above 0. */
 TAPEGRAD_API double optim_scaler_get_scale(const GradScaler *scaler);
 TAPEGRAD_API int optim_scaler_set_scale(GradScaler *scaler, double scale);
 
 /* optim_scaler_state_dict - "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"
- *     as f64 of rank 0; empty where scaling is off.  The scaler's, until the next call.
+ *     as f64 of rank 0; empty if disabled.  Owned by the scaler, valid until the next call.
  * optim_scaler_load_state_dict - EVALUE: names are missing or unexpected, values out of range.  All or
- *     nothing; nothing at all where scaling is off. */
+ *     nothing; does nothing if disabled. */
 TAPEGRAD_API TensorDict optim_scaler_state_dict(GradScaler *scaler);
 TAPEGRAD_API int optim_scaler_load_state_dict(GradScaler *scaler, TensorDict dict);
 

@@ -1,6 +1,6 @@
 /* tensor.h - tensors: make, inspect, copy, print; scopes; errors.
  *
- * A Tensor is a handle on a strided array: dtype, device, shape, strides, and a reference to storage that
+ * A Tensor is a handle on a strided array: dtype, device, shape, strides, and a reference to a storage, which
  * views share.  Shapes are written SHAPE(2, 3); SHAPE() is a scalar; dimensions of size zero are ordinary.
  *
  *     TensorScope scope = tensor_scope_open();
@@ -13,9 +13,9 @@
  * Ownership: a function that returns a Tensor returns one owned by the innermost open scope; retain it to
  * keep it longer, and release only what you retained.
  *
- * Errors: a failing call returns NULL (or -1, or NaN) and records the first cause, per thread; NULL operands
- * pass NULL on, so that one check of tensor_error() serves a whole chain.  Nothing is changed by a failed
- * call. */
+ * Errors: a failing call returns NULL (or -1, or NaN), changes nothing, and records its cause; each thread
+ * keeps its first.  A NULL operand gives a NULL result, so one check of tensor_error() serves a whole
+ * chain. */
 #ifndef TAPEGRAD_TENSOR_H
 #define TAPEGRAD_TENSOR_H
 
@@ -69,7 +69,7 @@ TAPEGRAD_API const char *tensor_dtype_name(TensorDtype dtype); /* "f32"; "?" for
 TAPEGRAD_API size_t tensor_dtype_size(TensorDtype dtype);      /* bytes an element; 0 for no dtype */
 TAPEGRAD_API bool tensor_dtype_is_float(TensorDtype dtype);
 
-/* tensor_promote_types - the dtype of a result of two operands of these dtypes (torch.promote_types). */
+/* tensor_promote_types - dtype of the result of an op on dtypes a and b (torch.promote_types). */
 TAPEGRAD_API TensorDtype tensor_promote_types(TensorDtype a, TensorDtype b);
 
 /* ---- shapes -------------------------------------------------------------------------------------
@@ -83,11 +83,11 @@ typedef struct TensorShape {
 #define SHAPE(...)                                                                 \
     ((TensorShape){ (int)(sizeof TENSOR_LIST_(__VA_ARGS__) / sizeof(int64_t)) - 1, \
                     TENSOR_LIST_(__VA_ARGS__) + 1 })
-#define DIMS(...) SHAPE(__VA_ARGS__) /* a list of dimensions reads better so */
+#define DIMS(...) SHAPE(__VA_ARGS__) /* the same, where the list names dimensions */
 
 /* ---- lists --------------------------------------------------------------------------------------
- * The tensors that a function takes as a list: TENSORS(a, b), or TENSOR_LIST(array, n).  A bare array does
- * not compile anywhere: it does not say how many there are. */
+ * A list of tensors as an argument: TENSORS(a, b), or TENSOR_LIST(array, n).  A bare array, which does not
+ * carry its length, does not compile. */
 typedef struct TensorList {
     int count; /* first, so that an array in its place is an error */
     Tensor *const *item;
@@ -97,39 +97,38 @@ typedef struct TensorList {
 #define TENSOR_LIST(array, n) ((TensorList){ (n), (array) })
 
 /* ---- options ------------------------------------------------------------------------------------
- * A function with options takes one struct, by value, and is called through a macro of its name without
- * _args:
+ * A function with options, tensor_foo_args, takes one struct by value; the macro tensor_foo calls it:
  *
  *     tensor_huber_loss(x, target, .delta = 0.5)
  *
- * The struct states each option's name and type, TENSOR_HUBER_DEFAULTS its default; tensor_huber_defaults is
- * a constant that holds them.  Without the macro (C++, other languages, function pointers): copy the
- * constant, set what you want, call the function that ends in _args.  A struct that was not begun so is
- * refused (EVALUE), unless the defaults are zeros. */
+ * The struct declares each option's name and type, the macro TENSOR_HUBER_DEFAULTS the default values, and
+ * the constant tensor_huber_defaults holds them.  Without the macro (C++, other languages, function
+ * pointers): copy the constant, set your options, call tensor_huber_loss_args.  A struct not copied from the
+ * defaults is refused (EVALUE), unless all defaults are zero. */
 
-/* The last member of each struct whose defaults are not all zeros: they set it.  A struct of yours may have
- * one.  It is a pointer, so that a value too many in a call does not compile. */
+/* The last member of every options struct with a nonzero default; the defaults set it.  Your structs may use
+ * it too.  It is a pointer, so a call with one positional value too many does not compile. */
 typedef const struct TensorFromDefaults_ *TensorFromDefaults;
 #define TENSOR_DEFAULTS_MARK ((TensorFromDefaults)(uintptr_t)0x7a0edefa17505e75)
 #define TENSOR_FROM_DEFAULTS .from_defaults = TENSOR_DEFAULTS_MARK
 
-/* A member that ends what a call may give by place: the options behind it go by name.  It stands before an
- * enum, for C makes one of any number without a word: tensor_huber_loss(x, t, 0.5) does not compile.  (A 0
- * does: where it is another value than the default, the call is refused, by the mark.) */
+/* A member after which options must be given by name.  It stands before an enum, because C converts any
+ * number to an enum silently: with it, tensor_huber_loss(x, t, 0.5) does not compile.  A literal 0 does
+ * compile and clears the mark: the call is then refused at run time. */
 typedef const struct TensorByName_ *TensorByName;
 #define TENSOR_BY_NAME_MARK ((TensorByName)(uintptr_t)0x7a0eb9a3e5175e75)
 #define TENSOR_BY_NAME .by_name = TENSOR_BY_NAME_MARK
 
-/* tensor_check_options - 0; -1 and EVALUE where the defaults end in TENSOR_FROM_DEFAULTS and the options, of
- * the same size, do not; or the defaults have TENSOR_BY_NAME and the options do not.  function is what the
- * error names. */
+/* tensor_check_options - checks that options (size bytes) carry the marks of defaults: 0; or -1 and EVALUE if
+ * TENSOR_FROM_DEFAULTS at the end, or TENSOR_BY_NAME, stands in the defaults but not in the options.  The
+ * error names function. */
 TAPEGRAD_API int tensor_check_options(const char *function, const void *options, const void *defaults,
                                       size_t size);
 #define TENSOR_CHECK_OPTIONS(function, options, defaults) \
     tensor_check_options(function, &(options), &(defaults), sizeof(options))
 
-/* tensor_check_choice - 0; -1 and EVALUE where an option that is an enum has another value than 0 to the
- * number of its choices, whose names the error lists; NULL ends them. */
+/* tensor_check_choice - checks an enum option: 0 if 0 <= value < number of choices; else -1 and EVALUE, with
+ * the choices listed.  choices: their names, ended by NULL. */
 TAPEGRAD_API int tensor_check_choice(const char *function, const char *option, int value,
                                      const char *const *choices);
 
@@ -140,8 +139,8 @@ TAPEGRAD_API int tensor_check_choice(const char *function, const char *option, i
 #define TENSOR_BYTES_AT_(address) __builtin_object_size(address, 0)
 #endif
 
-/* gcc before 12 reads no _Pragma in the argument of a macro, where calls in calls stand: give it
- * -Wno-override-init with -Wextra. */
+/* gcc before 12 cannot read a _Pragma in a macro's argument (a call within a call): with -Wextra, give it
+ * -Wno-override-init too. */
 #if defined(__clang__)
 #define TENSOR_OVERRIDES_(...)                                                                     \
     _Pragma("GCC diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
@@ -154,8 +153,8 @@ TAPEGRAD_API int tensor_check_choice(const char *function, const char *option, i
 #define TENSOR_OVERRIDES_(...) __VA_ARGS__
 #endif
 
-/* What those macros are made of.  Your options override the defaults, which is no mistake; an option that is
- * given twice is one, and warns, because it stands in the sizeof too. */
+/* The body of those macros.  That your options override the defaults is intended, so that warning is off; an
+ * option given twice is a mistake, and still warns in the sizeof. */
 #define TENSOR_CALL_(function, struct_, defaults, ...)                   \
     __extension__({                                                      \
         (void)sizeof(struct_){ __VA_ARGS__ };                            \
@@ -163,8 +162,9 @@ TAPEGRAD_API int tensor_check_choice(const char *function, const char *option, i
     })
 
 /* ---- make ---------------------------------------------------------------------------------------
- * All make contiguous tensors on the default device (tensor_set_default_device), outside any graph.
- * ESHAPE: a negative size, more than 16 dimensions, or a count of bytes beyond int64.  EDTYPE: no such dtype.
+ * Each makes a contiguous tensor on the default device (tensor_set_default_device), outside any graph.
+ * ESHAPE: a negative size, more than 16 dimensions, or more bytes than int64 can count.  EDTYPE: no such
+ * dtype.
  * EVALUE: a value beyond an integer dtype (one beyond a floating dtype is infinite).  ENOMEM: no memory. */
 TAPEGRAD_API Tensor *tensor_empty(TensorShape shape, TensorDtype dtype); /* values are arbitrary */
 TAPEGRAD_API Tensor *tensor_zeros(TensorShape shape, TensorDtype dtype);
@@ -177,25 +177,27 @@ TAPEGRAD_API Tensor *tensor_ones_like(const Tensor *x);
 TAPEGRAD_API Tensor *tensor_full_like(const Tensor *x, double value);
 
 /* tensor_arange - start, start + step, ... up to but not including end.
- *   count = ceil((end - start) / step), in double; element i = start + i step.  EVALUE: step 0, or of the
+ *   count = ceil((end - start) / step), in double; element i = start + i step.  EVALUE: step is 0, or has the
  * wrong sign. */
 TAPEGRAD_API Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype);
 
 /* tensor_linspace - steps values from start to end, both included exactly; steps = 1 gives start.
- * The upper half is counted back from end, as PyTorch does.  EVALUE: steps < 0. */
+ *   y_i = start + i (end - start) / (steps - 1); the upper half is counted back from end, as PyTorch does.
+ * EVALUE: steps < 0. */
 TAPEGRAD_API Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dtype);
 
-/* tensor_logspace - base to the powers of tensor_linspace(start, end, steps). */
+/* tensor_logspace - y_i = base^(element i of tensor_linspace(start, end, steps)).  EVALUE: steps < 0. */
 TAPEGRAD_API Tensor *tensor_logspace(double start, double end, int64_t steps, double base, TensorDtype dtype);
 
 TAPEGRAD_API Tensor *tensor_eye(int64_t rows, int64_t columns, TensorDtype dtype);
 
-/* tensor_tril_indices - i64 [2, count]: the rows and the columns of the elements that tensor_tril of a matrix
- * [rows, columns] with that diagonal keeps, row by row; tensor_triu_indices - those of tensor_triu. */
+/* tensor_tril_indices - i64 [2, count]: row and column of each element that tensor_tril(x [rows, columns],
+ * offset) keeps, in row-major order.
+ * tensor_triu_indices - the same for tensor_triu. */
 TAPEGRAD_API Tensor *tensor_tril_indices(int64_t rows, int64_t columns, int64_t offset);
 TAPEGRAD_API Tensor *tensor_triu_indices(int64_t rows, int64_t columns, int64_t offset);
 
-/* Of x's dtype and on its device; new_tensor copies a dense row-major array of that dtype's C type. */
+/* The same with x's dtype and device; new_tensor copies a dense row-major array of that dtype's C type. */
 TAPEGRAD_API Tensor *tensor_new_empty(const Tensor *x, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_new_zeros(const Tensor *x, TensorShape shape);
 TAPEGRAD_API Tensor *tensor_new_ones(const Tensor *x, TensorShape shape);
@@ -203,10 +205,10 @@ TAPEGRAD_API Tensor *tensor_new_full(const Tensor *x, TensorShape shape, double 
 TAPEGRAD_API Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape);
 
 /* tensor_from_data - copies a dense row-major array of the dtype's C type: float, double, int64_t for I64,
- * int32_t for I32, uint8_t, bool or a byte; f16 and bf16: uint16_t bits.  The address does not tell its type,
- * but where C's compiler knows how many bytes lie there (in an optimized build of arrays, and of what malloc
- * gave), too few are EDTYPE: an array of int, which is I32's, would be read beyond its end as I64.
- * tensor_from_data_sized - where you know: at least that many bytes lie at data; SIZE_MAX: unknown. */
+ * int32_t for I32, uint8_t, bool or a byte; uint16_t bits for f16 and bf16.  EDTYPE: the array is shorter
+ * than shape and dtype need, where the C compiler knows its length (arrays and malloc'ed memory in an
+ * optimized build): an array of int passed as I64, for example.
+ * tensor_from_data_sized - the same where you know the length: bytes lie at data; SIZE_MAX: unknown. */
 TAPEGRAD_API Tensor *tensor_from_data(const void *data, TensorShape shape, TensorDtype dtype);
 TAPEGRAD_API Tensor *tensor_from_data_sized(const void *data, size_t bytes, TensorShape shape,
                                             TensorDtype dtype);
@@ -225,9 +227,9 @@ typedef struct TensorFromData_ {
     })
 #endif
 
-/* tensor_from_blob - uses the caller's memory without copying.  deleter(data, ctx) is called once, when the
- * last tensor that shares the memory is gone, and not at all when the call fails; NULL when the memory
- * outlives them all.  CPU only. */
+/* tensor_from_blob - uses the caller's memory without copying.  deleter(data, ctx) runs once, after the last
+ * tensor that shares the memory is freed; never if this call fails.  NULL: the memory outlives all those
+ * tensors.  CPU only. */
 TAPEGRAD_API Tensor *tensor_from_blob(void *data, TensorShape shape, TensorDtype dtype,
                                       void (*deleter)(void *data, void *ctx), void *ctx);
 
@@ -246,11 +248,11 @@ TAPEGRAD_API const char *tensor_device(const Tensor *x); /* "cpu", "cuda:0" */
 TAPEGRAD_API bool tensor_is_contiguous(const Tensor *x);
 TAPEGRAD_API bool tensor_shares_storage(const Tensor *a, const Tensor *b);
 
-/* tensor_data - the address of element 0, in the memory of x's device; elements lie at tensor_stride()s.
- * Writing through it is not seen by the version counter: call tensor_bump_version after. */
+/* tensor_data - the address of element 0, in the memory of x's device; tensor_stride says where the others
+ * lie.  The version counter does not see a write through it: call tensor_bump_version afterwards. */
 TAPEGRAD_API void *tensor_data(const Tensor *x);
 
-/* tensor_version - how often the storage was written in place (shared by all views of it). */
+/* tensor_version - counts the in-place writes to x's storage; all its views share the counter. */
 TAPEGRAD_API uint32_t tensor_version(const Tensor *x);
 TAPEGRAD_API void tensor_bump_version(Tensor *x);
 
@@ -260,18 +262,18 @@ TAPEGRAD_API void tensor_bump_version(Tensor *x);
 TAPEGRAD_API double tensor_item(const Tensor *x);
 TAPEGRAD_API int64_t tensor_item_i64(const Tensor *x); /* exact for i64; 0 on error */
 
-/* tensor_get, tensor_set - one element by its indices, which may count from the end: tensor_get(x, DIMS(1,
- * -1)). Slow: for tests and printing.  set counts as a write in place and is refused like one. EINDEX,
- * ESHAPE. */
+/* tensor_get, tensor_set - reads, or writes, one element by its indices, which may count from the end:
+ * tensor_get(x, DIMS(1, -1)).  Slow: for tests and printing.  set is an in-place write, and refused where one
+ * is.  EINDEX: an index out of range.  ESHAPE: not one index for each dimension. */
 TAPEGRAD_API double tensor_get(const Tensor *x, TensorShape index);
 TAPEGRAD_API int tensor_set(Tensor *x, TensorShape index, double value);
 
-/* tensor_copy_to, tensor_copy_from - the elements in row-major order, to or from a dense array of x's dtype.
- * bytes must be numel * element size, else ESHAPE.  copy_from counts as a write in place. */
+/* tensor_copy_to, tensor_copy_from - copies the elements, in row-major order, to or from a dense array of x's
+ * dtype.  ESHAPE: bytes is not numel * element size.  copy_from is an in-place write. */
 TAPEGRAD_API int tensor_copy_to(const Tensor *x, void *buffer, size_t bytes);
 TAPEGRAD_API int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes);
 
-/* tensor_equal - same shape, dtype and values (NaN equals nothing), as torch.equal. */
+/* tensor_equal - have a and b the same shape, dtype and values (NaN equals nothing)?  As torch.equal. */
 TAPEGRAD_API bool tensor_equal(const Tensor *a, const Tensor *b);
 
 typedef struct TensorAllcloseArgs {
@@ -290,9 +292,9 @@ TAPEGRAD_API extern const TensorAllcloseArgs tensor_allclose_defaults;
     TENSOR_CALL_(tensor_allclose_args, TensorAllcloseArgs, TENSOR_ALLCLOSE_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API bool tensor_allclose_args(TensorAllcloseArgs args);
 
-/* tensor_print, tensor_fprint, tensor_snprint - values as PyTorch prints them: four digits, aligned, long
- * tensors shortened to their ends, the dtype named when it is not f32, i64 or bool, grad_fn or requires_grad
- * at the end.  snprint returns the length needed, like snprintf.  NULL prints as "tensor(NULL)". */
+/* tensor_print, tensor_fprint, tensor_snprint - write the values as PyTorch does: four digits, aligned, the
+ * middle of long tensors left out, then the dtype unless it is f32, i64 or bool, and grad_fn or
+ * requires_grad.  snprint returns the length needed, like snprintf.  NULL prints as "tensor(NULL)". */
 TAPEGRAD_API void tensor_print(const Tensor *x);
 TAPEGRAD_API void tensor_fprint(FILE *file, const Tensor *x);
 TAPEGRAD_API int tensor_snprint(char *buffer, size_t size, const Tensor *x);
@@ -304,24 +306,25 @@ typedef struct TensorScope {
     uint64_t depth;
 } TensorScope;
 
-/* tensor_scope_open, _close - a mark on the thread's stack of owned tensors, and the release of all above it.
- * Closing an outer scope closes the inner ones that an early return left open; closing one twice does
- * nothing.  EVALUE: another thread opened it. */
+/* tensor_scope_open - marks a place on the thread's stack of owned tensors.
+ * tensor_scope_close - releases every tensor above the mark.  Closing an outer scope closes the inner ones
+ *     that an early return left open; closing a scope twice does nothing.  EVALUE: another thread opened it.
+ */
 TAPEGRAD_API TensorScope tensor_scope_open(void);
 TAPEGRAD_API void tensor_scope_close(TensorScope scope);
 
-/* tensor_scope_return - closes the scope but hands y (may be NULL) to the one around it, and returns y. */
+/* tensor_scope_return - closes the scope, gives y (may be NULL) to the enclosing scope, and returns y. */
 TAPEGRAD_API Tensor *tensor_scope_return(TensorScope scope, Tensor *y);
 
-/* tensor_retain - one more reference, returned for convenience; tensor_release gives it back.  NULL is
- * ignored.  Releasing what only scopes, gradients or views hold is refused (EVALUE), and so is, by every
- * function, a tensor that was released.  Without an open scope a tensor belongs to
- * the thread's root scope, which ends with the thread: open one round whatever runs often. */
+/* tensor_retain - takes a reference to x, and returns x; tensor_release drops one.  NULL is ignored.  EVALUE:
+ * a release without a retain (only scopes, gradients or views hold x), and any use of a freed tensor.
+ * Without an open scope a tensor belongs to the thread's root scope, which ends with the thread: open a scope
+ * around code that runs often. */
 TAPEGRAD_API Tensor *tensor_retain(Tensor *x);
 TAPEGRAD_API void tensor_release(Tensor *x);
 
-/* tensor_assign - *handle, which holds a reference of yours or is NULL, now holds one of x; what it held is
- * released.  For a state that is carried from scope to scope:
+/* tensor_assign - retains x, releases *handle (a tensor you retained, or NULL), and sets *handle = x.  For a
+ * state that outlives each step's scope:
  *
  *     Tensor *state = NULL;
  *     tensor_assign(&state, tensor_zeros(SHAPE(8), TENSOR_F32));
@@ -331,17 +334,16 @@ TAPEGRAD_API void tensor_release(Tensor *x);
  *         tensor_scope_close(scope);
  *     }
  *     tensor_release(state);
- *
- * -1, and *handle stays as it was, when x is NULL. */
+ * -1 if x is NULL: *handle is unchanged. */
 TAPEGRAD_API int tensor_assign(Tensor **handle, Tensor *x);
 
-/* tensor_live_count - tensors that exist in this process, in all threads. */
+/* tensor_live_count - the number of live tensors in this process, over all threads. */
 TAPEGRAD_API int64_t tensor_live_count(void);
 
-/* tensor_track_leaks - from now on remember where each tensor was made; with TAPEGRAD_LEAKS=1 in the
- *     environment this is on from the start and the report is printed to stderr at exit.
- * tensor_leak_report - writes one line for each tensor that still lives: dtype, shape, references, and the
- *     place.  Returns their count. */
+/* tensor_track_leaks - records, from now on, the source line that makes each tensor.  TAPEGRAD_LEAKS=1 in the
+ *     environment switches it on at start, and prints the report to stderr at exit.
+ * tensor_leak_report - writes one line for each live tensor: dtype, shape, references, and the source line.
+ *     Returns their number. */
 TAPEGRAD_API void tensor_track_leaks(bool on);
 TAPEGRAD_API int64_t tensor_leak_report(FILE *file);
 
@@ -374,20 +376,21 @@ TAPEGRAD_API TensorStatus tensor_error_code(void);
 TAPEGRAD_API const char *tensor_status_text(TensorStatus code);
 TAPEGRAD_API void tensor_error_clear(void);
 
-/* tensor_on_error - fn(text, code, ctx) is called at the moment of the first error, on the thread that made
- * it (set it to stop in a debugger, or to print and exit).  NULL: none.  One for the process. */
+/* tensor_on_error - calls fn(text, code, ctx) at the moment of a thread's first error, on that thread: to
+ * stop in a debugger, or to print and exit.  NULL: no function.  One function for the process. */
 TAPEGRAD_API void tensor_on_error(void (*fn)(const char *text, TensorStatus code, void *ctx), void *ctx);
 
-/* tensor_error_note - adds a line to the recorded error, if there is one and room: where in your program's
- * own terms it happened.  nn_forward adds the path of the layer so. */
+/* tensor_error_note - adds a line to the recorded error, if there is one and it has room, that says where it
+ * happened in your program's terms.  nn_forward adds the path of the layer. */
 TAPEGRAD_API void tensor_error_note(const char *format, ...) TAPEGRAD_PRINTF(1, 2);
 
-/* tensor_compose_begin - until tensor_compose_end errors of this thread name your function first: "attend:
- * tensor_matmul: ...".  The outermost name counts.  Returns what tensor_compose_end takes. */
+/* tensor_compose_begin - puts your function's name before the errors of this thread until tensor_compose_end:
+ * "attend: tensor_matmul: ...".  Nested calls keep the outermost name.  Returns the argument for
+ * tensor_compose_end. */
 TAPEGRAD_API const char *tensor_compose_begin(const char *function);
 TAPEGRAD_API void tensor_compose_end(const char *outer);
 
-/* tensor_fail - records an error as the library does, for the user's own ops and modules; returns -1. */
+/* tensor_fail - records an error as the library does, for your ops and modules; returns -1. */
 TAPEGRAD_API int tensor_fail(TensorStatus code, const char *op, const char *format, ...)
     TAPEGRAD_PRINTF(3, 4);
 
