@@ -22,9 +22,9 @@
  * run in f32.  Never cast: f64, integers, the operands of an op whose option dtype was given, the operands
  * of in-place ops.  Your op has the class AUTOCAST_AS_IS unless it names another (as torch.amp.custom_fwd).
  *
- * Casts are recorded, so each gradient has its leaf's dtype.  The weight gradient of linear is not rounded
- * to the block's dtype on its way to an f32 leaf, and cross_entropy reads f16 and bf16 logits without a cast:
- * the loss is the same.  An f32 leaf that requires a gradient is cast once; the cast is kept until the
+ * Casts are recorded, so each gradient has its leaf's dtype.  The gradients of linear reach f32
+ * leaves without being rounded to the block's dtype; cross_entropy reads f16 and bf16 logits without a cast
+ * to f32, and gives the same loss.  An f32 leaf that requires a gradient is cast once; the cast is kept until the
  * outermost block ends or the leaf is written.  A backward sweep runs with autocast off: it uses the dtypes
  * of the forward ops. */
 #ifndef TAPEGRAD_AUTOCAST_H
