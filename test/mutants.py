@@ -169,15 +169,18 @@ def program(suite):
 
 def start(suite, scratch, spent):
     """A suite that eats memory, disk or time fails.  Where `spent` is not known yet, there is no mutant."""
+    folder, _, name = suite.rpartition("/")
 
     def limits():
         resource.setrlimit(resource.RLIMIT_CPU, (20 + int(5 * (spent or 200)),) * 2)
-        resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
+        if not folder:
+            resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    folder, _, name = suite.rpartition("/")
     env = dict(os.environ, TMPDIR=scratch, CUEMU_ORDER="fwd")
+    if folder:  # the shadow memory of AddressSanitizer is data, too
+        env["ASAN_OPTIONS"] = "hard_rss_limit_mb=8192"
     if not spent:
         env["LD_LIBRARY_PATH"] = os.path.join("build", folder, "plain")
     if not folder and name not in NO_LEAK_CHECK:
