@@ -24,9 +24,9 @@
  *
  * Casts are recorded, so each gradient has its leaf's dtype.  The gradients of linear reach f32
  * leaves without being rounded to the block's dtype; cross_entropy reads f16 and bf16 logits without a cast
- * to f32, and gives the same loss.  An f32 leaf that requires a gradient is cast once; the cast is kept until the
- * outermost block ends or the leaf is written.  A backward sweep runs with autocast off: it uses the dtypes
- * of the forward ops. */
+ * to f32, and gives the same loss.  An f32 leaf that requires a gradient is cast once; that cast is kept
+ * until the outermost block ends or the leaf is written.  A backward sweep runs with autocast off: it uses
+ * the dtypes of the forward ops. */
 #ifndef TAPEGRAD_AUTOCAST_H
 #define TAPEGRAD_AUTOCAST_H
 

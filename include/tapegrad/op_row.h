@@ -1,4 +1,4 @@
-/* op_row.h - elementwise ops from one line: what ops.def does for the built-in ones, for yours.
+/* op_row.h - your own elementwise ops from one line, as ops.def makes the built-in ones.
  *
  *     OP_UNARY(cube, "x^3", x * x * x, g * 3 * x * x, KEEP_X, -2, 2);
  *     OP_UNARY1(scale, "c x", c, 2, c * x, g * c, KEEP_NONE, -2, 2);
@@ -7,8 +7,8 @@
  *     tensor_apply_(&scale, (Tensor *[]){ y }, 1, (double[]){ 3 });        // in place, c = 3
  *     assert_op(&cube);                                                   // in a test (cmocka.h)
  *
- * The formula yields the loops for f32 and f64 (f16 and bf16 compute in f32 and round once; integers and bool
- * are promoted to f32), the gradient, and gradients of any order: the text of the derivative is also read as
+ * The macro makes loops for f32 and f64 (f16 and bf16 compute in f32 and round once; integers and bool are
+ * promoted to f32), the gradient, and gradients of any order, for which the derivative's text is evaluated as
  * an expression over tensors.
  *
  * On a GPU NVRTC, which comes with CUDA, compiles the formula when the row first runs there.  It may use C's
@@ -48,8 +48,7 @@ typedef enum OpRowTypes {
     ROW_WIDENED_BITS /* integers; bool becomes i64, floats are refused */
 } OpRowTypes;
 
-/* What a row asks of its operands and parameters p and q, refused otherwise (EVALUE); .rules is their union.
- */
+/* Conditions on operands and parameters p and q, refused otherwise (EVALUE); .rules is their union. */
 enum {
     ROW_NOT_ZERO = 1,     /* p is not 0 */
     ROW_NOT_NEGATIVE = 2, /* p >= 0 */
@@ -59,66 +58,66 @@ enum {
     ROW_EXPONENT = 32,    /* integers: p is not negative, and their dtype holds it */
     ROW_FITS = 64,        /* integers: their dtype holds p and q */
     ROW_ONE_DTYPE = 512,  /* a and b have one dtype (EDTYPE) */
-    /* and how parameters meet integers */
-    ROW_HELD = 128,     /* beyond the dtype they are its least or largest number; else they wrap */
-    ROW_TRUNCATED = 256 /* a fraction is cut off; else it makes the result f32 */
+/* how parameters are converted to an integer dtype */
+    ROW_HELD = 128,     /* out of range: the dtype's smallest or largest value; else they wrap */
+    ROW_TRUNCATED = 256 /* fractions are truncated; else a fraction makes the result f32 */
 };
 
-/* A dense loop over n elements of one type: out[i] = formula(a[i], b[i], y[i], g[i]); operands that it does
- * not read may be NULL. */
+/* A dense loop over n elements of one type: out[i] = formula(a[i], b[i], y[i], g[i]); operands that the
+ * formula does not read may be NULL. */
 typedef void (*OpRowLoop)(int64_t n, void *out, const void *a, const void *b, const void *y, const void *g,
                           const double *params);
 
-typedef struct OpRowSpecial { /* where p is c another row serves */
+typedef struct OpRowSpecial { /* if p is c, another row computes it */
     double c;
     int row;
-    bool backward; /* in backward too: it reads what this row keeps */
+    bool backward; /* in backward too: that row reads what this one keeps */
 } OpRowSpecial;
 
 typedef struct OpRow {
-    int id; /* in ops.def; -1: a row of the user's program */
+    int id; /* place in ops.def; -1: a row of the program */
     OpRowTypes types;
     bool to_bool; /* comparisons and predicates: the result is bool */
-    int params;   /* how many doubles */
+    int params;   /* number of parameters, all double */
     const char *param_name[2];
-    const char *formula, *gradient[2]; /* their text; NULL: none */
-    OpRowLoop f32[3], f64[3];          /* of a user's row: forward, gradient of a, of b */
+    const char *formula, *gradient[2]; /* as text; NULL: none */
+    OpRowLoop f32[3], f64[3];          /* of a program's row: forward, gradient of a, of b */
     double lo, hi;                     /* where gradcheck samples */
 
-    /* What only some rows say, by name at the row's end: OP_UNARY1(..., -2, 2, .rules = ROW_NOT_ZERO).  In
-     * rows of yours samples, errors and rules are of use; the rest serves ops.def. */
+    /* Optional fields, by name at the row's end: OP_UNARY1(..., -2, 2, .rules = ROW_NOT_ZERO).  Your rows may
+     * use samples, errors and rules; the rest is for ops.def. */
     unsigned rules;
     double most;                  /* of p, with ROW_WHOLE */
     bool by_x;                    /* x is the divisor, p is divided */
-    const char *samples, *errors; /* as TensorOp's; NULL: those that all rows of its kind share */
-    const char *torch;       /* as TensorOp's: PyTorch's name where it is another; "-": PyTorch has none */
-    double torch_rtol;       /* PyTorch's own values are no better than this in f64 */
-    bool scalar;             /* NAME_scalar takes a number: named where operand 2 is missing */
-    const char *no_bool;     /* refused even where only one operand is bool; what to take instead */
-    const char *spelled;     /* how a derivative's text calls it, where not by its name: "fabs", "<" */
-    OpRowSpecial special[4]; /* rows that serve for some p */
-    int for_bool;            /* the row that serves for bool */
-    int by_one[2];           /* those that have a, or b, as their parameter, to the same bits; 0: none */
+    const char *samples, *errors; /* as TensorOp's; NULL: those shared by all rows of its kind */
+    const char *torch;       /* as TensorOp's: PyTorch's name, if different; "-": PyTorch has none */
+    double torch_rtol;       /* error of PyTorch's own values in f64 */
+    bool scalar;             /* NAME_scalar takes a number: the error for a missing operand 2 names it */
+    const char *no_bool;     /* refused even if only one operand is bool: text says what to use instead */
+    const char *spelled;     /* its name in a derivative's text, if different: "fabs", "<" */
+    OpRowSpecial special[4]; /* rows that compute it for some p */
+    int for_bool;            /* the row that computes it for bool */
+    int by_one[2];           /* rows with a, or b, as their parameter and the same bits; 0: none */
     unsigned autocast;       /* its class (autocast.h); 0: AUTOCAST_AS_IS */
 } OpRow;
 
-/* forward, backward and shape of every row: the rest of its TensorOp is data. */
+/* forward, backward and shape of every row; the rest of its TensorOp is data. */
 TAPEGRAD_API int op_row_shape(OpCall *call);
 TAPEGRAD_API int op_row_forward(OpCall *call);
 TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 
 /* ---- rows of your own ------------------------------------------------------------------------
- * Each defines `static const TensorOp name` and ends in a semicolon; after hi may stand fields of OpRow.
+ * Each macro defines `static const TensorOp name`; end it with a semicolon.  Fields of OpRow may follow hi.
  *
- *   name, summary  the op, which errors name, and what it computes, in words
+ *   name, summary  the op's name, also in errors, and what it computes, in words
  *   p, q           names of parameters other than x (or a and b), y and g: doubles, each followed by its
  *                  default; params of tensor_apply points to a double[1] or double[2], NULL stands for the
  *                  defaults
  *   y              the formula, of x or of a and b
  *   dx, da, db     the gradients: g times the derivative
- *   keep           what the gradient reads: KEEP_X (or KEEP_A), KEEP_B, KEEP_Y, or KEEP_NONE; of a binary op
- *                  each gradient has its own
- *   lo, hi         where gradcheck samples; avoid kinks and poles */
+ *   keep           what the gradient reads: KEEP_X (or KEEP_A), KEEP_B, KEEP_Y, or KEEP_NONE; one for each
+ *                  gradient of a binary op
+ *   lo, hi         range of gradcheck's samples; avoid kinks and poles */
 
 /* OP_UNARY(name, summary, y, dx, keep, lo, hi) - an op of x. */
 #define OP_UNARY(name_, summary_, y_, dx_, keep_, lo_, ...)                                              \
@@ -171,10 +170,11 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
                                     OP_ROW_KEEP_(ka_, kb_) }
 
 /* op_formula("y", "c * x + fabs(x)", (OpName[]){ { "x", x, 0 }, { "c", NULL, 2 } }, 2)
- *   The value of an expression in the grammar above over tensors and numbers (tensor NULL), made by
- *   recordable ops: what evaluates derivatives.  Both branches of ? : are evaluated, unless the condition is
- *   a number.  The first name is a tensor; a value without any tensor fills one like it.  Errors bear the
- *   name of `function`.  EUSER, quoting the text: it cannot be read; ENULL; and the errors of the ops. */
+ *   The value of an expression in the grammar above, over tensors and numbers (tensor NULL), computed by
+ *   recordable ops, as derivatives are.  Both branches of ? : are evaluated, unless the condition is a
+ *   number.  The first name must be a tensor; a value that depends on no tensor fills one of its shape.
+ *   Errors name `function`.  EUSER: the text, which the error quotes, cannot be parsed; ENULL; the errors of
+ *   the ops. */
 typedef struct OpName {
     const char *name;
     Tensor *tensor;
@@ -182,18 +182,18 @@ typedef struct OpName {
 } OpName;
 TAPEGRAD_API Tensor *op_formula(const char *function, const char *text, const OpName *names, int n);
 
-/* ---- many tensors in one call of a device: for who writes optimizers ------------------------ */
+/* ---- many tensors in one call of a device, for optimizers ------------------------ */
 
-/* op_list_rule - a rule over the elements of `count` lists of tensors, in one call of the device they lie on:
- *   x, its gradient and the states become what the rule assigns to them.  item[i * arrays + j] is x for j 0,
- *   the gradient for 1, then the states; all dense, of one floating dtype, on one device.  The numbers are on
- *   the host or, in f64 for f64 and else f32, in number_there, a dense tensor on the device.  skip, a bool of
- *   one element on the device: where it is true nothing changes.  Nothing is recorded.
- *   Returns 1; 0 and does nothing: it is for you to do by loops or ops, because they lie on the CPU, are not
- *   dense or alike, or the device has no kernel for a rule of that name and text; -1: an error.  ready: does
- *   nothing but make sure that the same call, when it comes, returns 1 unless the device fails.
- * op_list_norm - the norm of each tensor, (sum |x|^ord)^(1/ord), as a vector of f64 if they are, else f32;
- *   returns as op_list_rule.
+/* op_list_rule - applies a rule to the elements of `count` lists of tensors, in one call of their device: the
+ *   rule assigns x, its gradient and the states.  item[i * arrays + j] is x for j = 0, the gradient for j =
+ *   1, then the states; all dense, of one floating dtype, on one device.  The numbers are on the host, or in
+ *   number_there, a dense tensor on the device (f64 for f64 tensors, else f32).  skip: a bool of one element
+ *   on the device; if true, nothing changes.  Not recorded.
+ *   Returns 1; or 0, having done nothing: do it by loops or ops, because the tensors are on the CPU, are not
+ *   dense or alike, or the device has no kernel for a rule of that name and text; or -1: an error.  ready:
+ *   does nothing but ensure that the same call later returns 1 unless the device fails.
+ * op_list_norm - the norm of each of n tensors, (sum |x|^ord)^(1/ord), as a vector [n], f64 for f64 tensors,
+ *   else f32; returns as op_list_rule.
  *   EDEVICE: the device failed.  ENULL, ENOMEM. */
 typedef struct OpListRule {
     const char *function; /* what errors name */
@@ -207,7 +207,7 @@ typedef struct OpListRule {
 TAPEGRAD_API int op_list_rule(const OpListRule *call);
 TAPEGRAD_API int op_list_norm(const char *function, TensorList self, double ord, Tensor **norms);
 
-/* ---- what the macros above are made of ------------------------------------------------------- */
+/* ---- internals of the macros above ------------------------------------------------------- */
 
 #define OP_ROW_G_ KEEP_OUTPUT(1) /* the incoming gradient is read */
 #define OP_ROW_DEFINE_MAP_(real)                                                                            \

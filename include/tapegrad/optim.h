@@ -1,4 +1,4 @@
-/* optim.h - optimizers: they change parameters by their gradients.
+/* optim.h - optimizers: update parameters from their gradients.
  *
  *     Optimizer *opt = optim_adamw(nn_parameters(net), .lr = 3e-4, .weight_decay = 0.1);
  *     ...
@@ -9,15 +9,15 @@
  *     ...
  *     optim_free(opt);
  *
- * Arguments in PyTorch's order, options by name, its defaults, its numbers.  Parameters come as a list:
- * nn_parameters(net), TENSORS(w, b), or TENSOR_LIST(array, n); the optimizer retains the tensors, so that it
- * may outlive the net.  After nn_to or nn_to_device it goes on: it moves its state at the next step.
+ * Order of arguments, options by name, defaults and results are PyTorch's.  Parameters come as a list:
+ * nn_parameters(net), TENSORS(w, b), or TENSOR_LIST(array, n).  The optimizer retains the tensors, so it may
+ * outlive the net.  After nn_to or nn_to_device it moves its state at the next step.
  *
- * A parameter whose gradient is NULL is skipped completely: no decay, no count.  A step first makes all it
- * needs and then changes the parameters; once each has been stepped it asks the system for no memory.
+ * A parameter whose gradient is NULL is skipped: no decay, no step counted.  A step first allocates all it
+ * needs, then changes the parameters; once all have been stepped, it asks the system for no memory.
  *
- * Constructors give NULL: EVALUE for no parameters, one that is given twice, options out of range; EGRAD: one
- * is no leaf; ENULL, ENOMEM. */
+ * Constructors return NULL on EVALUE: no parameters, a parameter given twice, options out of range; EGRAD: a
+ * parameter is no leaf; ENULL, ENOMEM. */
 #ifndef TAPEGRAD_OPTIM_H
 #define TAPEGRAD_OPTIM_H
 
@@ -31,7 +31,8 @@ extern "C" {
 typedef struct Optimizer Optimizer;
 
 /* ---- the optimizers -----------------------------------------------------------------------------
- * With g the gradient, -g when .maximize; all of a step t in the dtype of the parameter. */
+ * g is the gradient (with .maximize, minus the gradient), p the parameter, t the parameter's step, from 1; a
+ * step computes in the parameter's dtype. */
 
 typedef struct OptimSgdArgs {
     TensorList params;
@@ -44,7 +45,7 @@ TAPEGRAD_API extern const OptimSgdArgs optim_sgd_defaults;
 
 /* optim_sgd(params, 0.1, .momentum = 0.9)
  *   g += weight_decay p;
- *   momentum: b = momentum b + (1 - dampening) g, b = g at first;   g = b, nesterov: g += momentum b;
+ *   with momentum: b = momentum b + (1 - dampening) g, b = g at t = 1;   g = b, nesterov: g += momentum b;
  *   p -= lr g
  * EVALUE: nesterov without momentum, or with dampening. */
 #define optim_sgd(...) TENSOR_CALL_(optim_sgd_args, OptimSgdArgs, OPTIM_SGD_DEFAULTS, .params = __VA_ARGS__)
@@ -62,7 +63,7 @@ TAPEGRAD_API extern const OptimAdamArgs optim_adam_defaults;
 TAPEGRAD_API extern const OptimAdamArgs optim_adamw_defaults;
 
 /* optim_adam(params, .lr = 1e-3, .beta2 = 0.95)
- *   g += weight_decay p   (.decoupled_weight_decay, and always adamw, instead: p *= 1 - lr weight_decay)
+ *   g += weight_decay p   (adamw and .decoupled_weight_decay instead: p *= 1 - lr weight_decay)
  *   m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;
  *   p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)   (amsgrad: v is the largest so far) */
 #define optim_adam(...) \
@@ -100,7 +101,7 @@ typedef struct OptimRadamArgs {
 #define OPTIM_RADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimRadamArgs optim_radam_defaults;
 
-/* optim_radam(params) - Adam whose rate is held back while the variance of v is unknown (Liu et al. 2020).
+/* optim_radam(params) - Adam with a smaller rate while the variance of v is high (Liu et al. 2020).
  *   decay as optim_nadam's;   m, v as Adam's;
  *   r = 2 / (1 - beta2) - 1;   s = r - 2 t beta2^t / (1 - beta2^t);
  *   q = sqrt((s - 4) (s - 2) r / ((r - 4) (r - 2) s));
@@ -118,7 +119,7 @@ typedef struct OptimAdamaxArgs {
 #define OPTIM_ADAMAX_DEFAULTS .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimAdamaxArgs optim_adamax_defaults;
 
-/* optim_adamax(params) - Adam with the largest gradient for the mean of squares (Kingma and Ba 2015).
+/* optim_adamax(params) - Adam with the infinity norm instead of the mean square (Kingma and Ba 2015).
  *   g += weight_decay p;   m as Adam's;   u = max(beta2 u, |g| + eps);   p -= lr / (1 - beta1^t) m / u */
 #define optim_adamax(...) \
     TENSOR_CALL_(optim_adamax_args, OptimAdamaxArgs, OPTIM_ADAMAX_DEFAULTS, .params = __VA_ARGS__)
@@ -183,8 +184,8 @@ typedef struct OptimRpropArgs {
     .lr = 1e-2, .eta_minus = 0.5, .eta_plus = 1.2, .step_min = 1e-6, .step_max = 50, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimRpropArgs optim_rprop_defaults;
 
-/* optim_rprop(params) - steps by the sign of the gradient alone (Riedmiller and Braun 1993); etas and
- * step_sizes of PyTorch are two options each.
+/* optim_rprop(params) - steps by the sign of the gradient alone (Riedmiller and Braun 1993); PyTorch's etas
+ * and step_sizes are two options each.
  *   l = clamp(l eta, step_min, step_max), from lr;   p -= sign(g) l;   eta = eta_plus where g has the sign of
  *   the last one, 1 where one of them is 0, else eta_minus, and g counts as 0
  * EVALUE unless 0 < eta_minus < 1 < eta_plus and step_min <= step_max. */
@@ -201,7 +202,7 @@ typedef struct OptimAsgdArgs {
 #define OPTIM_ASGD_DEFAULTS .lr = 1e-2, .lambd = 1e-4, .alpha = 0.75, .t0 = 1e6, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimAsgdArgs optim_asgd_defaults;
 
-/* optim_asgd(params) - gradient descent with an average of the parameters, the state "ax" (Polyak and
+/* optim_asgd(params) - gradient descent that also averages the parameters, in the state "ax" (Polyak and
  * Juditsky 1992).
  *   g += weight_decay p;   p = (1 - lambd eta) p - eta g;   ax += mu (p - ax);   then
  *   eta = lr / (1 + lambd lr t)^alpha, lr at first;   mu = 1 / max(1, t - t0)
@@ -219,8 +220,8 @@ typedef struct OptimLionArgs {
 #define OPTIM_LION_DEFAULTS .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimLionArgs optim_lion_defaults;
 
-/* optim_lion(params) - steps by the sign of an interpolated momentum (Chen et al. 2023, algorithm 2); PyTorch
- * has none.
+/* optim_lion(params) - steps by the sign of an interpolated momentum (Chen et al. 2023, algorithm 2); not in
+ * PyTorch.
  *   p *= 1 - lr weight_decay;   p -= lr sign(beta1 m + (1 - beta1) g);   m = beta2 m + (1 - beta2) g */
 #define optim_lion(...) \
     TENSOR_CALL_(optim_lion_args, OptimLionArgs, OPTIM_LION_DEFAULTS, .params = __VA_ARGS__)
@@ -238,8 +239,8 @@ typedef struct OptimAdafactorArgs {
     .lr = 1e-2, .beta2_decay = -0.8, .eps1 = (double)NAN, .eps2 = 1e-3, .d = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimAdafactorArgs optim_adafactor_defaults;
 
-/* optim_adafactor(params) - Adam without momentum, whose mean of squares v is kept as those of rows and
- * columns (Shazeer and Stern 2018, with PyTorch's changes); eps of PyTorch is two options.
+/* optim_adafactor(params) - Adam without momentum, which keeps the mean squares v as row and column means
+ * (Shazeer and Stern 2018, with PyTorch's changes); PyTorch's eps is two options.
  *   p *= 1 - lr weight_decay;   w = t^beta2_decay;
  *   r += w (mean of g^2 over columns - r);   c += w (mean of g^2 over rows - c);
  *   v = r c / max(mean r, eps1), of vectors v += w (g^2 - v);   u = g / sqrt(max(v, eps1^2));
@@ -267,9 +268,9 @@ typedef struct OptimMuonArgs {
     .ns_c = 2.0315, .eps = 1e-7, .ns_steps = 5, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimMuonArgs optim_muon_defaults;
 
-/* optim_muon(matrices, .lr = 0.02) - momentum, made orthogonal (Jordan 2024; torch.optim.Muon), for matrices
- * alone: embeddings, biases and the like want another optimizer.  ns_coefficients are three options, and
- * maximize is ours.
+/* optim_muon(matrices, .lr = 0.02) - orthogonalized momentum (Jordan 2024; torch.optim.Muon), for matrices
+ * only: use another optimizer for embeddings and biases.  PyTorch's ns_coefficients are three options; it has
+ * no maximize.
  *   b += (1 - momentum) (g - b);   u = b, nesterov: g + momentum (b - g);
  *   X = u / max(|u|, eps) in bf16;   A = X X^T;   X = ns_a X + (ns_b A + ns_c A A) X, ns_steps times;
  *   p *= 1 - lr weight_decay;   p -= lr f X, of [rows, columns] f = sqrt(max(1, rows / columns)),
@@ -289,8 +290,8 @@ typedef struct OptimLambArgs {
     .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 1e-2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimLambArgs optim_lamb_defaults;
 
-/* optim_lamb(params) - Adam whose step has a length in proportion to the parameter's (You et al. 2020);
- * PyTorch has none.
+/* optim_lamb(params) - Adam with a step length proportional to the parameter's norm (You et al. 2020); not in
+ * PyTorch.
  *   m, v as Adam's;   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p;
  *   p -= lr |p| / |u| u,   |p| / |u| = 1 where one of them is 0 */
 #define optim_lamb(...) \
@@ -316,19 +317,19 @@ typedef struct OptimLbfgsArgs {
     TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const OptimLbfgsArgs optim_lbfgs_defaults;
 
-/* optim_lbfgs(params, .line_search_fn = OPTIM_STRONG_WOLFE) - Newton's direction from the last changes of
- * position and gradient (Liu and Nocedal 1989), along which a step has the length lr, or one that a line
- * search finds.  One optim_step_closure is up to max_iter such steps and max_eval evaluations of the loss.
- *   Ends where max |g| <= tolerance_grad, or where a step or the loss changes by less than tolerance_change.
- * Parameters without gradient count as having one of zeros; there are no further groups (EVALUE).  A closure
- * that fails, in the middle of a line search too, leaves parameters and state as they were. */
+/* optim_lbfgs(params, .line_search_fn = OPTIM_STRONG_WOLFE) - steps along an approximate Newton direction,
+ * from the last history_size changes of parameters and gradient (Liu and Nocedal 1989), of length lr or as a
+ * line search finds.  One optim_step_closure takes at most max_iter steps and max_eval evaluations of the
+ * loss; it ends when max |g| <= tolerance_grad, or when the step or the change of the loss is below
+ * tolerance_change.  A missing gradient counts as zeros.  EVALUE: a second group.  If the closure fails, even
+ * within a line search, parameters and state stay as they were. */
 #define optim_lbfgs(...) \
     TENSOR_CALL_(optim_lbfgs_args, OptimLbfgsArgs, OPTIM_LBFGS_DEFAULTS, .params = __VA_ARGS__)
 TAPEGRAD_API Optimizer *optim_lbfgs_args(OptimLbfgsArgs args);
 
-/* SparseAdam is left out: gradients are dense here, those of embeddings too, so optim_adam goes on with the
- * momentum of rows that a batch does not have.  To step those of the batch alone, as SparseAdam does, take
- * them out and put them back (fused.h):
+/* There is no SparseAdam: gradients are dense here, those of embeddings too, so optim_adam also moves rows
+ * that are not in the batch, by their momentum.  To step only the batch's rows, as SparseAdam does, take them
+ * out and put them back (fused.h):
  *
  *         Tensor *rows = tensor_unique(ids), *part[4];                     // whole: table, gradient, m, v
  *         for (int i = 0; i < 4; i++) part[i] = tensor_index_select(whole[i], 0, rows);
@@ -342,38 +343,38 @@ TAPEGRAD_API Optimizer *optim_lbfgs_args(OptimLbfgsArgs args);
  *     int bias = optim_add_group(opt, TENSORS(b1, b2));
  *     optim_options(opt, bias, OptimAdamArgs)->weight_decay = 0;
  *
- * optim_add_group - more parameters, with the options that the first group has now; returns the group's
- *     number, or -1 and no change on the errors of the constructors.
- *     The parameters of several nets are so many groups: optim_add_group(opt, nn_parameters(decoder)).
- * optim_options - the options of a group, to be read and written at any time; a step that finds them out of
- *     range changes nothing and fails.  Never NULL: for another struct than the optimizer's, or no such
- *     group, a scratch one (EVALUE, EINDEX). */
+ * optim_add_group - adds parameters with the first group's current options; returns the group's number, or
+ *     -1 and no change, with the errors of the constructors.  Give each of several nets a group:
+ *     optim_add_group(opt, nn_parameters(decoder)).
+ * optim_options - the options of a group: read and write them at any time; a step that finds them out of
+ *     range fails and changes nothing.  Never NULL: on EVALUE (not the optimizer's struct) or EINDEX (no such
+ *     group) it points to a scratch struct. */
 TAPEGRAD_API int optim_add_group(Optimizer *opt, TensorList params);
 #define optim_options(opt, group, Args) ((Args *)optim_group_options(opt, group, sizeof(Args)))
 TAPEGRAD_API void *optim_group_options(Optimizer *opt, int group, size_t size);
 
 /* optim_split_group - moves the parameters of a group for which pick(parameter, ctx) is true, with their
- *     states, into a new one that has the same options, and returns its number; picking none is fine.  Decay
- *     for matrices alone:
+ *     states, to a new group with the same options, and returns its number; it may be empty.  Weight decay
+ *     for matrices only:
  *
  *         int rest = optim_split_group(opt, 0, optim_is_vector, NULL);
  *         optim_options(opt, rest, OptimAdamArgs)->weight_decay = 0;
  *
- *     Do it before schedules are made: they know the groups that there are then.  -1: ENULL, EINDEX: no such
- *     group, EVALUE: a kind with one group, ENOMEM.
- * optim_is_vector - has it fewer than two dimensions, as biases and the weights of norms? */
+ *     Split before you make schedules, which change only the groups that exist then.  -1: ENULL; EINDEX: no
+ *     such group; EVALUE: an optimizer of one group; ENOMEM.
+ * optim_is_vector - has the parameter fewer than two dimensions, as biases and norm weights have? */
 TAPEGRAD_API int optim_split_group(Optimizer *opt, int group,
                                    bool (*pick)(const Tensor *parameter, void *ctx), void *ctx);
 TAPEGRAD_API bool optim_is_vector(const Tensor *parameter, void *ctx);
 
-/* optim_set_master_weights - from now on parameters in f16 and bf16 are stepped in f32: the optimizer keeps a
- *     copy of each, the state "master_param", steps that one, with states in f32, too, and rounds it into the
- *     parameter.  What others write into the parameter goes into the copy at the next step, unless it is what
- *     the copy rounds to.  false drops the copies.  EVALUE: an optimizer that wants a closure. */
+/* optim_set_master_weights - steps f16 and bf16 parameters in f32 from now on: the optimizer keeps an f32
+ *     copy of each (the state "master_param") and f32 states, steps the copy, and rounds it into the
+ *     parameter.  If the parameter was written elsewhere, so that it is not the rounded copy, the next step
+ *     takes the new value.  false drops the copies.  EVALUE: an optimizer that needs a closure. */
 TAPEGRAD_API int optim_set_master_weights(Optimizer *opt, bool on);
 
-/* optim_lr - of the first group; NaN for NULL.
- * optim_set_lr - of all groups; EVALUE: negative or NaN. */
+/* optim_lr - the first group's learning rate; NaN for NULL.
+ * optim_set_lr - sets the rate of all groups.  EVALUE: negative or NaN. */
 TAPEGRAD_API double optim_lr(const Optimizer *opt);
 TAPEGRAD_API int optim_set_lr(Optimizer *opt, double lr);
 
@@ -392,36 +393,36 @@ TAPEGRAD_API extern const OptimZeroGradArgs optim_zero_grad_defaults;
     TENSOR_CALL_(optim_zero_grad_args, OptimZeroGradArgs, OPTIM_ZERO_GRAD_DEFAULTS, .optimizer = __VA_ARGS__)
 TAPEGRAD_API int optim_zero_grad_args(OptimZeroGradArgs args);
 
-/* optim_step - one step of every parameter that has a gradient.  While an error is pending (tensor_error())
- * it does nothing and returns -1: no parameter is changed by what is left of a step that failed.  A step that
- * fails itself leaves parameters and states as they were.  EVALUE: an optimizer that wants a closure. */
+/* optim_step - one step of every parameter that has a gradient.  While an error is recorded (tensor_error())
+ * it does nothing and returns -1, so a failed forward or backward changes no parameter.  A step that fails
+ * leaves parameters and states as they were.  EVALUE: an optimizer that needs a closure. */
 TAPEGRAD_API int optim_step(Optimizer *opt);
 
-/* optim_step_closure - a step that may evaluate the loss several times: fn(ctx) drops the gradients, computes
- * the loss, runs backward and returns the loss.  Other optimizers call it once and step.  Returns the first
- * loss; NaN after an error, with parameters and states as they were. */
+/* optim_step_closure - a step that may evaluate the loss several times: fn(ctx) zeroes the gradients,
+ * computes the loss, runs backward and returns the loss.  Optimizers other than LBFGS call fn once, then
+ * step.  Returns the first loss; NaN after an error, with parameters and states as they were. */
 typedef Tensor *(*OptimClosure)(void *ctx);
 TAPEGRAD_API double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx);
 
-/* optim_free - releases parameters and state; a use of the optimizer after that is not detected. */
+/* optim_free - releases parameters and state.  A later use of opt is not detected. */
 TAPEGRAD_API void optim_free(Optimizer *opt);
 
-/* optim_state_dict - all that a run needs to go on, under PyTorch's names: "state.0.exp_avg" of parameter 0
- *     (they are counted over all groups), "state.0.step", "param_groups.0.lr", the numbers as f64 of rank 0,
- *     what is a tuple there, such as "param_groups.0.betas", of rank 1; "param_groups.0.initial_lr" once a
- *     schedule was made.  The tensors share memory with the optimizer, whose dict it is until the next call.
- *     PyTorch's own, as optimizer.state_dict() with the same names, loads: its options that say how it
- *     computes (foreach, fused, capturable, ...) are let be; "step" of SGD and Muon, options that are texts
- *     there, and those that it has not may be missing.
- * optim_load_state_dict - copies such values, and casts them to the dtypes of the parameters.  EVALUE: names
- *     are missing or unexpected (of another optimizer, other groups); a count of steps is none; ESHAPE.  One
+/* optim_state_dict - the state needed to resume, under PyTorch's names: "state.0.exp_avg" of parameter 0
+ *     (counted over all groups), "state.0.step", "param_groups.0.lr"; numbers as f64 of rank 0, PyTorch's
+ *     tuples, such as "param_groups.0.betas", as rank 1; "param_groups.0.initial_lr" once a schedule was
+ *     made.  The tensors share memory with the optimizer, which owns the dict until the next call.
+ *     PyTorch's optimizer.state_dict(), flattened to these names, loads: options about its implementation
+ *     (foreach, fused, capturable, ...) are ignored; "step" of SGD and Muon, options that are strings in
+ *     PyTorch, and options that it lacks may be missing.
+ * optim_load_state_dict - copies the values of such a dict, cast to the parameters' dtypes.  EVALUE: names
+ *     are missing or unexpected (another optimizer, other groups), or a "step" is no count; ESHAPE.  The
  *     error lists all names that do not fit.  All or nothing. */
 TAPEGRAD_API TensorDict optim_state_dict(Optimizer *opt);
 TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
 
-/* ---- an optimizer of one's own --------------------------------------------------------------------
- * One constant, as the built-in ones are, an options struct that begins with `TensorList params`, and a step.
- * Options that a call leaves out are 0, unless a macro of yours fills in .defaults as TENSOR_CALL_ does.
+/* ---- your own optimizers --------------------------------------------------------------------------
+ * An optimizer is one constant OptimKind, an options struct that begins with `TensorList params`, and a step
+ * function.  Options left out of a call are 0, unless your macro fills in the defaults as TENSOR_CALL_ does.
  *
  *     typedef struct { TensorList params; double lr; } SignArgs;
  *
@@ -438,26 +439,26 @@ TAPEGRAD_API int optim_load_state_dict(Optimizer *opt, TensorDict dict);
  *     ...
  *     Optimizer *opt = optim_new(&sign, &(SignArgs){ nn_parameters(net), .lr = 0.1 }); */
 enum {
-    OPTIM_STATES = 4,   /* tensors kept for a parameter, at most, and numbers */
-    OPTIM_OPTIONS = 512 /* bytes of an options struct, at most */
+    OPTIM_STATES = 4,   /* most tensors, and most numbers, kept for a parameter */
+    OPTIM_OPTIONS = 512 /* most bytes of an options struct */
 };
 
 typedef struct OptimParam {
     Tensor *tensor;
-    Tensor *state[OPTIM_STATES]; /* as OptimKind.state names them; NULL until first needed, then zeros */
-    double number[OPTIM_STATES]; /* as OptimKind.number names them; 0 at first */
-    int64_t step;                /* steps that it took part in, this one included */
-    bool fresh;                  /* a state was made and no step has used it yet */
-    Tensor *master, *half;     /* the library's own: f32 copy; in a step, which has tensor = master: tensor */
-    uint32_t seen;             /* version of the tensor when it was written last ... */
-    const void *where;         /* ... and its data */
-    int unsure;                /* of step, so many may have been skipped (optim_step_unless) ... */
-    Tensor *skipped, *next;    /* ... and were, as the device knows; what it becomes after this step */
-    Tensor *carried, *carries; /* so is number: f64 [OPTIM_STATES], and what it becomes */
+    Tensor *state[OPTIM_STATES]; /* in the order of OptimKind.state; NULL until first needed, then zeros */
+    double number[OPTIM_STATES]; /* in the order of OptimKind.number; 0 at first */
+    int64_t step;                /* steps of this parameter, this one included */
+    bool fresh;                  /* its states are new: no step has used them */
+    Tensor *master, *half;       /* private: f32 copy; within a step, where tensor is master: the parameter */
+    uint32_t seen;               /* version of the tensor when last written ... */
+    const void *where;           /* ... and its data */
+    int unsure;                  /* of step, the most that may have been skipped (optim_step_unless) ... */
+    Tensor *skipped, *next;      /* ... the number that was, on the device; its value after this step */
+    Tensor *carried, *carries;   /* number on the device: f64 [OPTIM_STATES]; its value after this step */
 } OptimParam;
 
-/* One of step, step_all, step_closure and rule.  They run without grad mode, write p->tensor and p->state,
- * and return 0 or -1; grad is dense, of the parameter's dtype, on its device. */
+/* A kind has one of step, step_all, step_closure and rule.  They run with grad mode off, write p->tensor and
+ * p->state, and return 0 or -1; grad is dense, with the parameter's shape and dtype, on its device. */
 typedef struct OptimKind {
     const char *name;                        /* "Adam", PyTorch's */
     const char *function;                    /* "optim_adam": what errors name */
@@ -467,40 +468,40 @@ typedef struct OptimKind {
     const char *state[OPTIM_STATES];         /* PyTorch's names: "exp_avg", "exp_avg_sq" */
     const char *number[OPTIM_STATES];        /* of numbers kept for a parameter: "mu_product" */
     unsigned (*states)(const void *options); /* which states are needed: bit s for state[s]; NULL: all */
-    /* The shape of state s of a parameter: fills dim and returns the rank; -1: it has none.  NULL: all have
-     * the parameter's. */
+    /* The shape of state s of a parameter: fills dim and returns the rank; -1: no such state.  NULL: all
+     * states have the parameter's shape. */
     int (*shape)(const Tensor *parameter, int s, int64_t *dim);
-    int (*check)(const void *options, const char *function);           /* are they in range?  May be NULL. */
-    int (*check_param)(const Tensor *parameter, const char *function); /* is it one for it?  May be NULL. */
+    int (*check)(const void *options, const char *function);           /* options in range?  May be NULL. */
+    int (*check_param)(const Tensor *parameter, const char *function); /* suitable?  May be NULL. */
     int (*step)(const void *options, OptimParam *p, Tensor *grad);     /* one parameter */
     int (*step_all)(const void *options, OptimParam *const *p, Tensor *const *grad,
-                    int n); /* those of a group */
+                    int n); /* the parameters of a group */
     int (*step_closure)(Optimizer *opt, OptimClosure fn, void *ctx,
-                        double *loss); /* all; fn as often as it likes */
-    bool uncounted;                    /* a state that is loaded may lack its "step", as PyTorch's do */
+                        double *loss); /* all parameters; calls fn any number of times */
+    bool uncounted;                    /* a loaded state may lack "step", as PyTorch's do */
     bool one_group;                    /* takes no further groups */
-    const char *ours; /* an option that PyTorch's has not, or had not: a state that is loaded may lack it */
-    bool skips; /* step and step_all read p->step and p->fresh by optim_of_step alone, and no p->number: a
-                   flag on the device holds them back (optim_step_unless), and nobody waits for it */
-    /* Optimizer.extra, before it is loaded: is all of it there, and nothing else?  NULL: any will do. */
+    const char *ours; /* an option that PyTorch lacks, or lacked: a loaded state may lack it */
+    bool skips; /* step and step_all read p->step and p->fresh only through optim_of_step, and no p->number:
+                   a flag on the device can then skip them (optim_step_unless) without a wait */
+    /* Checks Optimizer.extra before it is loaded: complete, and nothing else?  NULL: not checked. */
     int (*check_extra)(const Optimizer *opt, TensorDict extra, const char *function);
-    /* For the generated tests, where PyTorch has no such optimizer: options of two groups, the second begins
-     * as the first, "lr=0.1|; lr=0.1 beta=0.5|lr=0.01". */
+    /* For the generated tests of an optimizer that PyTorch lacks: options of two groups, the second given as
+     * changes to the first, "lr=0.1|; lr=0.1 beta=0.5|lr=0.01". */
     const char *samples;
-    const struct OptimRule *(*rule)(const void *options); /* of the library's own kinds: optim/rule.h */
+    const struct OptimRule *(*rule)(const void *options); /* of built-in kinds: optim/rule.h */
     void (*numbers)(const void *options, const OptimParam *p, double *numbers);
     void (*after)(const void *options, OptimParam *p); /* sets p->number for the next step; may be NULL */
-    /* numbers and after, where a device alone knows number, which is then its: what depends on it. */
+    /* numbers and after in one, for a number that only the device knows. */
     int (*carry)(const void *options, const OptimParam *p, Tensor **number, Tensor **numbers);
 } OptimKind;
 
 typedef struct OptimGroup {
-    void *options; /* of kind->args bytes; its params are empty */
+    void *options; /* kind->args bytes; its params are empty */
     OptimParam *param;
     int count;
-    double initial_lr;             /* when its first scheduler was made (lr_scheduler.h) ... */
+    double initial_lr;             /* lr when its first scheduler was made (lr_scheduler.h) ... */
     bool scheduled;                /* ... if it was */
-    OptimParam *before, **stepped; /* the library's own: lists for a step */
+    OptimParam *before, **stepped; /* private: lists for a step */
     Tensor **grad, **item, **numbers;
     int64_t *first;
     char *mark;
@@ -510,24 +511,24 @@ struct Optimizer {
     const OptimKind *kind;
     OptimGroup *group;
     int groups;
-    TensorDict extra; /* what a kind keeps beside the parameters' states (nn_dict_set): saved with them */
+    TensorDict extra; /* what a kind keeps besides the parameters' states (nn_dict_set); saved with them */
     TensorDict state; /* of optim_state_dict */
     bool master_weights;
     Tensor *found; /* in optim_step_unless */
 };
 
-/* optim_new - one of that kind, which must outlive it. */
+/* optim_new - an optimizer of that kind; kind must outlive it. */
 TAPEGRAD_API Optimizer *optim_new(const OptimKind *kind, const void *args);
 
-/* optim_of_step - fn(options, p) as a tensor of one element beside p->tensor, f64 if that is f64, else f32.
- *     fn reads p->step and p->fresh.  After optim_step_unless a device alone may know how many steps were
- *     taken: fn is then called for each number that is possible, and the device picks.  ENULL, ENOMEM. */
+/* optim_of_step - fn(options, p), which reads p->step and p->fresh, as a tensor of one element on p->tensor's
+ *     device, f64 if that is f64, else f32.  After optim_step_unless only the device may know the number of
+ *     steps taken: fn is then called for each possible number, and the device selects.  ENULL, ENOMEM. */
 TAPEGRAD_API Tensor *optim_of_step(const OptimParam *p,
                                    double (*fn)(const void *options, const OptimParam *p),
                                    const void *options);
 
-/* optim_kind_at - the built-in ones, 0 to optim_kind_count() - 1, in no particular order; a program linked
- * with the static library has those that it uses. */
+/* optim_kind_at - the built-in kinds, 0 to optim_kind_count() - 1, in no particular order; in a program
+ * linked with the static library, only those that it uses. */
 TAPEGRAD_API int optim_kind_count(void);
 TAPEGRAD_API const OptimKind *optim_kind_at(int i);
 

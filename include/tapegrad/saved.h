@@ -1,4 +1,4 @@
-/* saved.h - what backward keeps, and ways to keep less: checkpointing, hooks of saved values.
+/* saved.h - less memory for values saved for backward: checkpointing, hooks of saved values.
  *
  *     static Tensor *block(Tensor **in, int n, void *ctx) { return nn_forward(ctx, in[0]); }
  *     ...
@@ -6,8 +6,8 @@
  *                                                          // x and y backward keeps nothing
  *     TENSOR_SAVED_HOOKS(tensor_save_in(TENSOR_BF16)) loss = nn_forward(net, x);   // half the bytes
  *
- * An op keeps the operands and results that its backward reads (TensorOp.keep).  Leaves that require a
- * gradient are kept as they are, whatever is said here: they live anyway. */
+ * An op keeps the operands and results that its backward reads (TensorOp.keep).  Checkpoints and hooks do not
+ * apply to leaves that require a gradient: these stay in memory anyway. */
 #ifndef TAPEGRAD_SAVED_H
 #define TAPEGRAD_SAVED_H
 
@@ -20,17 +20,17 @@ extern "C" {
 /* ---- checkpointing ---------------------------------------------------------------------------
  * As torch.utils.checkpoint.checkpoint(use_reentrant=False).
  *
- * tensor_checkpoint(fn, ctx, x, y, ...) - fn(inputs, n, ctx), recorded without the values that its ops would
- *     save.  When backward needs the first of them fn runs once more, from the inputs, with the generator and
- *     the autocast state of the first time: gradients have the same bits as without it, those of parameters
- *     that fn reaches through ctx too.  fn must do the same both times, and ctx live until backward is over.
- *     Checkpoints nest, and work under create_graph.  Where no gradient is recorded fn is just called.
- *     An input may be NULL.
- * tensor_checkpoint_many(fn, ctx, TENSORS(x, y), outputs, m) - the same for m results: fn puts them into
- *     outputs and returns 0, or -1.
+ * tensor_checkpoint(fn, ctx, x, y, ...) - calls fn(inputs, n, ctx) and records its ops without the values
+ *     they would save.  When backward needs the first of these, fn runs again on the inputs, with the
+ *     generator and the autocast state of the first run: all gradients, those of parameters reached through
+ *     ctx too, have the bits they would have without the checkpoint.  fn must do the same both times, and ctx
+ *     must live until backward is over.  Checkpoints nest, and work under create_graph.  With grad mode off
+ *     fn is just called.  An input may be NULL.
+ * tensor_checkpoint_many(fn, ctx, TENSORS(x, y), outputs, m) - the same for m results: fn sets outputs and
+ *     returns 0, or -1.
  *
- * Errors are fn's.  In backward: EGRAD where an input was written since, or where fn saved other values than
- * the first time. */
+ * Errors are fn's.  In backward, EGRAD: an input was written since, or fn saved other values than in its
+ * first run. */
 typedef int (*TensorSegment)(Tensor *const *inputs, int n, Tensor **outputs, int m, void *ctx);
 #define tensor_checkpoint(fn, ctx, ...) tensor_checkpoint_list(fn, ctx, TENSORS(__VA_ARGS__))
 TAPEGRAD_API Tensor *tensor_checkpoint_list(TensorFunction fn, void *ctx, TensorList inputs);
@@ -38,17 +38,16 @@ TAPEGRAD_API int tensor_checkpoint_many(TensorSegment fn, void *ctx, TensorList 
                                         int m);
 
 /* ---- hooks of saved values -------------------------------------------------------------------
- * As torch.autograd.graph.saved_tensors_hooks.  While a block runs, each value that an op of this thread
- * saves goes through pack; the op keeps what pack returned instead of the value.
+ * As torch.autograd.graph.saved_tensors_hooks.  In a block, each value that an op of this thread saves goes
+ * through pack; the op keeps pack's result instead.
  *
- *   pack(x, ctx)         x is outside any graph, and gone afterwards: retain it to keep it.  NULL fails the
- *                        op.
- *   unpack(packed, ctx)  when the op's backward runs: a tensor of x's shape; its dtype and device are brought
- *                        back to x's.  It belongs to the open scope, as what any function returns.  NULL, or
- *                        another shape (ESHAPE), fails the sweep.
- *   drop(packed, ctx)    once, when nobody will unpack it again; NULL: nothing is to do.
+ *   pack(x, ctx)         x is outside any graph; retain it to keep it.  NULL fails the op.
+ *   unpack(packed, ctx)  runs in the op's backward: returns a tensor of x's shape, which is then cast and
+ *                        moved to x's dtype and device.  The open scope owns it, as any function's result.
+ *                        NULL, or another shape (ESHAPE), fails the sweep.
+ *   drop(packed, ctx)    runs once, after the last unpack; may be NULL.
  *
- * Hooks run without a graph, autocast or hooks.  ctx must live as long as what was packed. */
+ * Hooks run with grad mode, autocast and hooks off.  ctx must outlive the packed values. */
 typedef struct TensorSavedHooks {
     void *(*pack)(Tensor *x, void *ctx);
     Tensor *(*unpack)(void *packed, void *ctx);
@@ -56,10 +55,10 @@ typedef struct TensorSavedHooks {
     void *ctx;
 } TensorSavedHooks;
 
-/* TENSOR_SAVED_HOOKS(hooks) { ... } - a block, however it is left; break leaves the block alone.  The
- *     innermost block counts; hooks of NULLs switch them off inside.
- * tensor_saved_hooks_begin - the same, for this thread; returns what was there, for tensor_saved_hooks_end.
- *     EVALUE, and no change: one of pack and unpack without the other. */
+/* TENSOR_SAVED_HOOKS(hooks) { ... } - a block that ends however it is left; break leaves only the block.  The
+ *     innermost block's hooks apply; hooks of NULLs switch them off.
+ * tensor_saved_hooks_begin - begins such a block on this thread; returns the previous hooks, for
+ *     tensor_saved_hooks_end.  EVALUE, and no change: pack without unpack, or unpack without pack. */
 TAPEGRAD_API TensorSavedHooks tensor_saved_hooks_begin(TensorSavedHooks hooks);
 TAPEGRAD_API void tensor_saved_hooks_end(TensorSavedHooks before);
 static inline void tensor_saved_hooks_end_(const TensorSavedHooks *before)
@@ -74,12 +73,12 @@ static inline void tensor_saved_hooks_end_(const TensorSavedHooks *before)
          TENSOR_PASTE_(tensor_go_, n); TENSOR_PASTE_(tensor_go_, n) = NULL)
 #define TENSOR_SAVED_HOOKS(...) TENSOR_SAVED_HOOKS_NAMED_(__COUNTER__, __VA_ARGS__)
 
-/* Hooks that are there already:
- * tensor_save_in - floats that are wider than dtype are kept in it, rounded: gradients are close, not equal.
- *     EDTYPE, in the op that saves: no floating dtype.
- * tensor_save_on_cpu - in the host's memory, as torch.autograd.graph.save_on_cpu.
- * tensor_save_on_disk - each in a file in folder, a text that must live as long as they do; the file goes
- *     with the value.  EIO: it cannot be written or read. */
+/* Built-in hooks:
+ * tensor_save_in - keeps wider floats rounded to dtype: gradients are close, not equal.  EDTYPE, from the op
+ *     that saves: dtype is not floating.
+ * tensor_save_on_cpu - keeps values in host memory, as torch.autograd.graph.save_on_cpu.
+ * tensor_save_on_disk - keeps each value in a file in folder, deleted with the value; the string folder must
+ *     outlive them.  EIO: a file cannot be written or read. */
 TAPEGRAD_API TensorSavedHooks tensor_save_in(TensorDtype dtype);
 TAPEGRAD_API TensorSavedHooks tensor_save_on_cpu(void);
 TAPEGRAD_API TensorSavedHooks tensor_save_on_disk(const char *folder);

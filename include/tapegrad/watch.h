@@ -1,4 +1,4 @@
-/* watch.h - watching a run: progress bar, CSV, TensorBoard, curves and image grids.
+/* watch.h - output of a run: progress bar, CSV, TensorBoard, curves and image grids.
  *
  *     CsvLog *csv = io_csv_log("runs/1/log.csv", "step,loss");
  *     SummaryWriter *board = io_summary_writer("runs/1");            // tensorboard --logdir runs
@@ -11,7 +11,7 @@
  *     }
  *     io_progress_free(bar), io_csv_log_free(csv), io_summary_free(board);
  *
- * Functions on a NULL bar, log or writer do nothing (0). */
+ * Functions on a NULL bar, log or writer do nothing and return 0. */
 #ifndef TAPEGRAD_WATCH_H
 #define TAPEGRAD_WATCH_H
 
@@ -29,17 +29,17 @@ typedef struct IoProgressArgs {
     int64_t total; /* 0: unknown */
     const char *desc, *unit;
     FILE *file;      /* NULL: stderr */
-    double interval; /* seconds between two drawings, at least */
-    bool leave;      /* the last state stays; false: the line is cleared */
+    double interval; /* least number of seconds between two updates of the line */
+    bool leave;      /* keep the last state; false: clear the line */
     TensorFromDefaults from_defaults;
 } IoProgressArgs;
 #define IO_PROGRESS_DEFAULTS .desc = "", .unit = "it", .interval = 0.1, .leave = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const IoProgressArgs io_progress_defaults;
 
-/* io_progress(938, .desc = "epoch 1/5") - a line that is drawn anew, with tqdm's words: part done, count,
- *     time spent and left, rate; on a terminal.  Anything else than a terminal stays quiet.
- * io_progress_update - n more are done; the rest is a printf of what else to show, NULL for nothing.
- * io_progress_due - would an update draw now?  For what costs something to show.
+/* io_progress(938, .desc = "epoch 1/5") - a progress line as tqdm's: percentage, count, time elapsed and
+ * left, rate.  Drawn only on a terminal.
+ * io_progress_update - counts n more; the rest are printf arguments for a text at the end, or NULL.
+ * io_progress_due - would an update draw now?  To compute costly values only when they are shown.
  * io_progress_free - draws the last state and ends the line, or clears it. */
 #define io_progress(...) \
     TENSOR_CALL_(io_progress_args, IoProgressArgs, IO_PROGRESS_DEFAULTS, .total = __VA_ARGS__)
@@ -54,19 +54,19 @@ typedef struct CsvLog CsvLog;
 
 typedef struct IoCsvLogArgs {
     const char *path, *columns; /* "step,loss,accuracy" */
-    bool resume;                /* goes on with the file that is there */
-    double before;              /* of that one only rows whose first number is below stay */
+    bool resume;                /* continue an existing file */
+    double before;              /* with resume: keep only rows whose first number is below this */
     TensorFromDefaults from_defaults;
 } IoCsvLogArgs;
 #define IO_CSV_LOG_DEFAULTS .before = __builtin_inf(), TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const IoCsvLogArgs io_csv_log_defaults;
 
-/* io_csv_log("log.csv", "step,loss", .resume = true, .before = step) - a file of one row of names and rows of
- *     numbers, written so that they read back as they were, with a point whatever the locale says.  A run
- *     that goes on from a checkpoint of step s keeps the rows before s, and those alone; a row that a kill
- *     cut off goes.  EIO; EFORMAT: the file to go on with has other columns.
- * io_csv_log_row(log, 12, 0.25) - one row, in the file when the call returns.  EVALUE: another count of
- *     numbers than of columns.  0 or -1. */
+/* io_csv_log("log.csv", "step,loss", .resume = true, .before = step) - a file with a row of names, then rows
+ *     of numbers, written exactly (they read back to the same bits) and with a decimal point in any locale.
+ *     A run resumed from step s keeps the rows before s only; an incomplete last row is removed.  EIO;
+ *     EFORMAT: the existing file has other columns.
+ * io_csv_log_row(log, 12, 0.25) - appends a row, which is in the file when the call returns.  EVALUE: not as
+ *     many numbers as columns.  0 or -1. */
 #define io_csv_log(...) TENSOR_CALL_(io_csv_log_args, IoCsvLogArgs, IO_CSV_LOG_DEFAULTS, .path = __VA_ARGS__)
 TAPEGRAD_API CsvLog *io_csv_log_args(IoCsvLogArgs args);
 #define io_csv_log_row(log, ...)                           \
@@ -81,21 +81,19 @@ typedef struct SummaryWriter SummaryWriter;
 
 typedef struct IoSummaryWriterArgs {
     const char *log_dir;
-    int64_t
-        purge_step; /* of a run that goes on: TensorBoard drops what it had from this step on; -1: nothing */
+    int64_t purge_step; /* for a resumed run: TensorBoard drops events from this step on; -1: none */
     TensorFromDefaults from_defaults;
 } IoSummaryWriterArgs;
 #define IO_SUMMARY_WRITER_DEFAULTS .purge_step = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const IoSummaryWriterArgs io_summary_writer_defaults;
 
-/* io_summary_writer("runs/1") - an event file in that folder, which is made; as torch.utils.tensorboard
- *     writes it.  EIO.
- * io_summary_add_scalar, _histogram, _image, _text - at a step; the tag groups them: "loss/train".
- *     Histograms have PyTorch's bins (bins="tensorflow"), of all elements of x; images are as io_save_png
- *     takes them; texts are Markdown.  0 or -1: EIO, what x is refused for.
- * io_summary_flush - writes what is in memory, as happens every two seconds and in io_summary_free.  Where
- *     the disk is full, what was in memory is lost, the file stays whole, and later events are tried again.
- */
+/* io_summary_writer("runs/1") - creates the folder and in it an event file, as torch.utils.tensorboard writes
+ * it.  NULL: EIO.
+ * io_summary_add_scalar, _histogram, _image, _text - add an event at a step; the tag groups events:
+ *     "loss/train".  A histogram counts all elements of x in PyTorch's bins (bins="tensorflow"); images are
+ *     as in io_save_png; texts are Markdown.  0 or -1: EIO, and the errors of x.
+ * io_summary_flush - writes the events in memory, as happens every two seconds and in io_summary_free.  If
+ *     the disk is full, these events are lost, the file stays valid, and later events are written again. */
 #define io_summary_writer(...)                                                            \
     TENSOR_CALL_(io_summary_writer_args, IoSummaryWriterArgs, IO_SUMMARY_WRITER_DEFAULTS, \
                  .log_dir = __VA_ARGS__)
@@ -112,10 +110,10 @@ TAPEGRAD_API void io_summary_free(SummaryWriter *writer);
 
 typedef struct IoGridArgs {
     Tensor *tensor;
-    int64_t nrow, padding; /* images in a row; pixels between two and around all */
-    bool normalize;        /* to [0, 1], from value_range or from the least and the greatest value */
-    double value_range[2]; /* low, high; 0, 0: those of the images */
-    bool scale_each;       /* each by its own */
+    int64_t nrow, padding; /* images in a row; pixels between and around them */
+    bool normalize;        /* to [0, 1], from value_range or from the smallest and largest value */
+    double value_range[2]; /* low, high; 0, 0: the images' range */
+    bool scale_each;       /* normalize each image by its own range */
     double pad_value;
     const char *path; /* of io_save_image */
     TensorFromDefaults from_defaults;
@@ -123,21 +121,21 @@ typedef struct IoGridArgs {
 #define IO_GRID_DEFAULTS .nrow = 8, .padding = 2, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const IoGridArgs io_grid_defaults;
 
-/* io_make_grid(x, .nrow = 10, .normalize = true) - images [n, c, h, w] as one, [c, H, W], as
- *     torchvision.utils.make_grid lays them out: grey ones become RGB, a single one stays as it is.  Also one
- *     image [c, h, w] or [h, w].  ESHAPE, EVALUE.
- * io_save_image(x, "samples.png", .nrow = 10) - the grid as a PNG file; floats in [0, 1] (clamped).
- *     EVALUE: another name than *.png.   (torchvision.utils.save_image) */
+/* io_make_grid(x, .nrow = 10, .normalize = true) - one image [c, H, W] of the images [n, c, h, w], laid out
+ *     as torchvision.utils.make_grid: grey images become RGB, a single one is unchanged.  Takes one image [c,
+ *     h, w] or [h, w] too.  ESHAPE, EVALUE.
+ * io_save_image(x, "samples.png", .nrow = 10) - writes the grid to a PNG file; floats are clamped to [0, 1].
+ *     EVALUE: a name that does not end in .png.   (torchvision.utils.save_image) */
 #define io_make_grid(...) TENSOR_CALL_(io_make_grid_args, IoGridArgs, IO_GRID_DEFAULTS, .tensor = __VA_ARGS__)
 #define io_save_image(tensor_, ...) \
     TENSOR_CALL_(io_save_image_args, IoGridArgs, IO_GRID_DEFAULTS, .tensor = tensor_, .path = __VA_ARGS__)
 TAPEGRAD_API Tensor *io_make_grid_args(IoGridArgs args);
 TAPEGRAD_API int io_save_image_args(IoGridArgs args);
 
-/* io_canvas - a picture of one colour, f32 [3, height, width] on the CPU; colours are 0xRRGGBB.
- * io_draw_dot, io_draw_line, io_draw_text - onto one, in pixels, row first; what lies outside is cut off.
- *     Letters are 5 by 7 dots of size by size pixels, 6 apart: a to z, digits and . , : % + - _ = / ( );
- *     others are blanks.  0, or -1: ESHAPE, EVALUE. */
+/* io_canvas - an image of one colour, f32 [3, height, width] on the CPU; colours are 0xRRGGBB.
+ * io_draw_dot, io_draw_line, io_draw_text - draw on a canvas, in pixels, row first, clipped to it.  Letters
+ *     are 5 by 7 dots of size by size pixels, 6 dots apart: a to z, digits and . , : % + - _ = / ( ); others
+ *     are blank.  0, or -1: ESHAPE, EVALUE. */
 TAPEGRAD_API Tensor *io_canvas(int64_t height, int64_t width, unsigned colour);
 TAPEGRAD_API int io_draw_dot(Tensor *canvas, double row, double column, double radius, unsigned colour);
 TAPEGRAD_API int io_draw_line(Tensor *canvas, double row0, double column0, double row1, double column1,
@@ -164,9 +162,9 @@ typedef struct IoSaveCurvesArgs {
     .title = "", .x_label = "", .y_label = "", .width = 640, .height = 360, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const IoSaveCurvesArgs io_save_curves_defaults;
 
-/* io_save_curves("loss.png", &(IoCurve){ losses, n }, 1, .title = "training", .x_label = "step") - curves
- * over labelled axes as a PNG file.  Points that are not finite are gaps.  ENULL; EVALUE: sides below 160 x
- * 120 or above 10000, no curve, another name than *.png. */
+/* io_save_curves("loss.png", &(IoCurve){ losses, n }, 1, .title = "training", .x_label = "step") - plots
+ * curves over labelled axes in a PNG file.  Points that are not finite are gaps.  ENULL; EVALUE: smaller than
+ * 160 x 120 or a side above 10000 pixels, no curve, a name that does not end in .png. */
 #define io_save_curves(...) \
     TENSOR_CALL_(io_save_curves_args, IoSaveCurvesArgs, IO_SAVE_CURVES_DEFAULTS, .path = __VA_ARGS__)
 TAPEGRAD_API int io_save_curves_args(IoSaveCurvesArgs args);
