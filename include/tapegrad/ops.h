@@ -1,41 +1,43 @@
-/* ops.h - every op.  torch.foo, Tensor.foo and torch.nn.functional.foo are tensor_foo, with PyTorch's
- * argument order, defaults and semantics.
+/* ops.h - every op.  torch.foo, Tensor.foo and torch.nn.functional.foo are tensor_foo, with PyTorch's order
+ * of arguments, defaults and semantics.
  *
  *     Tensor *y = tensor_relu(tensor_add(tensor_matmul(x, w), b));
  *     tensor_add_(y, x);                                        // in place: the trailing underscore
  *     Tensor *m = tensor_mean(y, .dim = 1, .keepdim = true);    // options by name, or by position
- *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2));            // .dims, .strides = { 1, 2 }: several
+ *     Tensor *s = tensor_sum(y, .dims = DIMS(0, 2));            // a plural option takes several
  *
- * A result beyond the first is an option that receives it (.indices = &at; NULL where the call fails);
- * results that belong together are a struct (TensorSvd); a list of results goes into an array of yours, and
- * their number, or -1, is returned.
+ * A second result goes to an option (.indices = &at; set to NULL if the call fails); results that belong
+ * together are returned as a struct (TensorSvd); a list of results goes into your array, and the op returns
+ * their number, or -1.
  *
- * Elementwise ops are the rows of ops.def; the other families have headers of their own, included below.
+ * Elementwise ops are the rows of ops.def; each other family has its own header, included below.
  *
  * Broadcasting: operands are aligned at their last dimensions; sizes must agree or be 1 (ESHAPE).
- * Promotion, as in PyTorch: the result's dtype is that of the highest category among the operands (bool <
- * integer < float), where a tensor of rank 0 counts only if its category is higher than that of the others.
- * A scalar argument c is a C double, which cannot tell 2 from 2.0: an integral c that an i64 holds counts as
- * a Python int (on bool the result is i64, on integers their dtype, modulo 2 to its width), any other as a
- * float (integers and bool promote to f32).  Powers of integers are integers: pow_scalar with a negative
- * integral c is refused (EVALUE), pow with a negative b gives 1 / a^-b without its fraction.
+ * Promotion, as in PyTorch: the result has the dtype of the highest category among the operands (bool <
+ * integer < float); a tensor of rank 0 counts only if its category is higher than the others'.
+ * A scalar argument c is a C double, which does not distinguish 2 from 2.0: a whole c in i64's range counts
+ * as a Python int (with bool the result is i64; with integers it has their dtype and wraps), any other c as a
+ * float (integers and bool promote to f32).  Powers of integers are integers: pow_scalar refuses a negative
+ * whole c (EVALUE); pow with b < 0 gives 1 / a^-b, truncated.
  *
- * Unlike PyTorch: gelu, silu, elu, leaky_relu, softplus and logsigmoid promote integers (the later ones,
- * such as mish and hardswish, refuse them: EDTYPE); comparisons of integers with a scalar compare the
- * numbers, where it first wraps or rounds them; clamp has the gradient 1 at its bounds; hardswish has at -3
- * and 3 that of the interval, -1/2 and 3/2, as PyTorch 2.4; logaddexp of equal infinities gives half the
- * gradient to each, where PyTorch has NaN; what it cannot differentiate (floor_divide, heaviside) has the
- * gradient 0.  Integers are not divided by 0 (fmod, remainder, floor_divide, trunc_divide: EVALUE).
+ * Differences from PyTorch:
+ *  - gelu, silu, elu, leaky_relu, softplus and logsigmoid promote integers; newer activations, such as mish
+ *    and hardswish, refuse them (EDTYPE).
+ *  - Comparisons of integers with a scalar compare exact numbers; PyTorch first wraps or rounds the scalar.
+ *  - The gradient of clamp at its bounds is 1; that of hardswish at -3 and 3 is -1/2 and 3/2, as in
+ *    PyTorch 2.4; logaddexp of equal infinities gives each half the gradient, PyTorch NaN.
+ *  - Ops that PyTorch cannot differentiate (floor_divide, heaviside) have the gradient 0.
+ *  - Division of integers by 0 is refused (fmod, remainder, floor_divide, trunc_divide: EVALUE).
  *
- * In-place forms write into their first operand, whose shape and dtype must be the result's (ESHAPE,
- * EDTYPE), which must not overlap itself, and must not be a leaf that requires a gradient while grad mode is
- * on (EGRAD).  Gradients at kinks, ties and poles are PyTorch's; each row's summary says them.
+ * In-place forms write into their first operand.  ESHAPE, EDTYPE: the result has another shape or dtype.
+ * EVALUE: elements of the operand share memory.  EGRAD: it is a leaf that requires a gradient, and grad mode
+ * is on.  Gradients at kinks, ties and poles are PyTorch's, as each row's summary states.
  *
- * Error in ulp: f32, f64, on the CPU, whatever the instruction set; of the larger of the result and 1, or x,
- * where a formula cancels: (1), (x).  Parameters are rounded to the dtype first, and here have their
- * defaults; polygamma is that of x > 0 and n <= 20, sin and the like of any x.  What is not in the table is
- * rounded once or twice.  Results below 2^-119 (f32) and 2^-1012 (f64) may lose more to underflow, as
- * sigmoid, silu and mish do.  test_vecmath.c holds the rows to these bounds.
+ * Largest error in ulp of the result, f32 and f64, on the CPU with any instruction set.  (1), (x): in ulp of
+ * the larger of the result and 1, or x, where the formula cancels.  Parameters, here the defaults, are
+ * rounded to the dtype first; polygamma: for x > 0 and n <= 20; sin, cos, tan: for any x.  Rows that are not
+ * listed round once or twice.  Results below 2^-119 (f32) and 2^-1012 (f64) may lose more to underflow
+ * (sigmoid, silu, mish).  test_vecmath.c checks these bounds.
  *   exp            1.2  1.2   exp2           1.2  0.6   expm1          1.5  1.8   log            0.9  0.9
  *   log2           0.6  0.6   log10          0.6  1.9   log1p          0.6  0.9   sin            0.6  0.9
  *   cos            0.6  0.9   tan            0.6  0.7   asin           1.4  0.6   acos           1.4  0.6
@@ -48,8 +50,8 @@
  *   lgamma         0.6  7.0   digamma(1)     0.6  9.6   polygamma      0.6  6.4   pow            0.6  0.6
  *   atan2          0.6  1.9   hypot          0.6  1.2   logaddexp(1)   0.6  1.1   logaddexp2(1)  0.6  1.7
  *   xlogy          0.6  1.7   xlog1py        0.6  2.0
- * f16 and bf16 are computed in f32, rare rows in f64, and rounded once; so are their gradients.  Gradients
- * that read the result use its rounded value. */
+ * f16 and bf16 are computed in f32 (rare rows: f64) and rounded once; so are their gradients.  Gradients that
+ * read the result use its rounded value. */
 #ifndef TAPEGRAD_OPS_H
 #define TAPEGRAD_OPS_H
 

@@ -24,8 +24,8 @@ extern "C" {
  *     they would save.  When backward needs the first of these, fn runs again on the inputs, with the
  *     generator and the autocast state of the first run: all gradients, those of parameters reached through
  *     ctx too, have the bits they would have without the checkpoint.  fn must do the same both times, and ctx
- *     must live until backward is over.  Checkpoints nest, and work under create_graph.  With grad mode off
- *     fn is just called.  An input may be NULL.
+ *     must live until backward is over.  Checkpoints nest, and work under create_graph.  If nothing is to be
+ *     recorded, fn is just called.  An input may be NULL.
  * tensor_checkpoint_many(fn, ctx, TENSORS(x, y), outputs, m) - the same for m results: fn sets outputs and
  *     returns 0, or -1.
  *

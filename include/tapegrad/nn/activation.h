@@ -1,5 +1,5 @@
-/* nn/activation.h - activations: elementwise, the ops of these names (ops.def has the formulas), and softmax.
- * Included by nn/layers.h. */
+/* nn/activation.h - activations as modules: the elementwise ops of these names (formulas in ops.def),
+ * softmax.  Included by nn/layers.h. */
 #ifndef TAPEGRAD_NN_ACTIVATION_H
 #define TAPEGRAD_NN_ACTIVATION_H
 
@@ -20,10 +20,10 @@ extern "C" {
 #define NN_ACTIVATION_(f, Args, defaults, ...) \
     TENSOR_CALL_(f, Args, NN_##defaults##_DEFAULTS, .unused_ = false, __VA_ARGS__)
 
-/* .inplace = true, of these seven, of threshold, leaky_relu, elu, celu, hardtanh, rrelu and the dropouts -
- * the result is written into x, which is returned, as PyTorch's inplace does; errors are those of the op in
- * place.  Nets need it not: while a graph is recorded it costs a copy, and nn_sequential frees an input as
- * soon as it is read. */
+/* .inplace = true, in these seven, threshold, leaky_relu, elu, celu, hardtanh, rrelu and the dropouts -
+ * writes the result into x and returns x, as PyTorch's inplace; errors are those of the in-place op.  Nets do
+ * not need it: while a graph is recorded it costs a copy, and without one nn_sequential frees each input once
+ * it is read. */
 typedef struct NNInplaceArgs {
     bool unused_;
     bool inplace;
@@ -65,7 +65,7 @@ typedef struct NNThresholdArgs {
 } NNThresholdArgs;
 #define NN_THRESHOLD_DEFAULTS .inplace = false
 TAPEGRAD_API extern const NNThresholdArgs nn_threshold_defaults;
-/* nn_threshold(threshold, value) - x where it is above threshold, else value. */
+/* nn_threshold(threshold, value) - x if x > threshold, else value. */
 TAPEGRAD_API Module *nn_threshold(double threshold, double value);
 TAPEGRAD_API Module *nn_threshold_args(NNThresholdArgs args);
 #ifndef __cplusplus
@@ -73,8 +73,8 @@ TAPEGRAD_API Module *nn_threshold_args(NNThresholdArgs args);
     TENSOR_CALL_(nn_threshold_args, NNThresholdArgs, NN_THRESHOLD_DEFAULTS, .threshold = __VA_ARGS__)
 #endif
 
-/* nn_softmax, nn_softmin (softmax of -x), nn_log_softmax - along dim.
- * nn_softmax2d - over the channels of [N, C, h, w] or [C, h, w]. */
+/* nn_softmax, nn_softmin (softmax of -x), nn_log_softmax - tensor_softmax, tensor_log_softmax along dim.
+ * nn_softmax2d - softmax over the channels of [N, C, h, w] or [C, h, w]. */
 TAPEGRAD_API Module *nn_softmax(int dim);
 TAPEGRAD_API Module *nn_softmin(int dim);
 TAPEGRAD_API Module *nn_log_softmax(int dim);
@@ -101,7 +101,7 @@ typedef struct NNEluArgs {
 #define NN_ELU_DEFAULTS .alpha = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNEluArgs nn_elu_defaults;
 /* nn_elu - x, or alpha (e^x - 1) where x < 0.
- * nn_celu - x, or alpha (e^(x / alpha) - 1) there. */
+ * nn_celu - x, or alpha (e^(x / alpha) - 1) where x < 0. */
 #define nn_elu(...) NN_ACTIVATION_(nn_elu_args, NNEluArgs, ELU, __VA_ARGS__)
 #define nn_celu(...) NN_ACTIVATION_(nn_celu_args, NNEluArgs, ELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_elu_args(NNEluArgs args);
@@ -109,12 +109,12 @@ TAPEGRAD_API Module *nn_celu_args(NNEluArgs args);
 
 typedef struct NNSoftplusArgs {
     bool unused_;
-    double beta, threshold; /* x itself where beta x > threshold */
+    double beta, threshold; /* y = x where beta x > threshold */
     TensorFromDefaults from_defaults;
 } NNSoftplusArgs;
 #define NN_SOFTPLUS_DEFAULTS .beta = 1, .threshold = 20, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNSoftplusArgs nn_softplus_defaults;
-/* nn_softplus - log(1 + e^(beta x)) / beta; x itself where beta x > threshold. */
+/* nn_softplus - log(1 + e^(beta x)) / beta; x where beta x > threshold. */
 #define nn_softplus(...) NN_ACTIVATION_(nn_softplus_args, NNSoftplusArgs, SOFTPLUS, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softplus_args(NNSoftplusArgs args);
 
@@ -125,8 +125,8 @@ typedef struct NNShrinkArgs {
 } NNShrinkArgs;
 #define NN_SHRINK_DEFAULTS .lambd = 0.5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNShrinkArgs nn_shrink_defaults;
-/* nn_softshrink - x less lambd towards 0, and 0 where |x| <= lambd.
- * nn_hardshrink - x, or 0 there. */
+/* nn_softshrink - x - lambd where x > lambd, x + lambd where x < -lambd, else 0.
+ * nn_hardshrink - x where |x| > lambd, else 0. */
 #define nn_softshrink(...) NN_ACTIVATION_(nn_softshrink_args, NNShrinkArgs, SHRINK, __VA_ARGS__)
 #define nn_hardshrink(...) NN_ACTIVATION_(nn_hardshrink_args, NNShrinkArgs, SHRINK, __VA_ARGS__)
 TAPEGRAD_API Module *nn_softshrink_args(NNShrinkArgs args);
@@ -140,7 +140,7 @@ typedef struct NNHardtanhArgs {
 } NNHardtanhArgs;
 #define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNHardtanhArgs nn_hardtanh_defaults;
-/* nn_hardtanh - x held to [min_val, max_val].  EVALUE: min_val > max_val. */
+/* nn_hardtanh - min(max(x, min_val), max_val).  EVALUE: min_val > max_val. */
 #define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, HARDTANH, __VA_ARGS__)
 TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
 
@@ -152,14 +152,14 @@ typedef struct NNRreluArgs {
 } NNRreluArgs;
 #define NN_RRELU_DEFAULTS .lower = 1. / 8, .upper = 1. / 3, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRreluArgs nn_rrelu_defaults;
-/* nn_rrelu - x, or a x where x < 0: a drawn from [lower, upper) for each element in training, else their
- * mean. */
+/* nn_rrelu - x, or a x where x < 0: in training a is drawn from U(lower, upper) for each element, else a =
+ * (lower + upper) / 2. */
 #define nn_rrelu(...) NN_ACTIVATION_(nn_rrelu_args, NNRreluArgs, RRELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_rrelu_args(NNRreluArgs args);
 
 typedef struct NNPreluArgs {
     bool unused_;
-    int64_t num_parameters; /* 1, or the channels of dim 1 */
+    int64_t num_parameters; /* 1, or the size of dim 1 */
     double init;
     TensorByName by_name;
     TensorDtype dtype;
@@ -167,18 +167,18 @@ typedef struct NNPreluArgs {
 } NNPreluArgs;
 #define NN_PRELU_DEFAULTS .num_parameters = 1, .init = 0.25, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNPreluArgs nn_prelu_defaults;
-/* nn_prelu - x, or w x where x < 0; weight w [num_parameters], a parameter, starts as init. */
+/* nn_prelu - x, or w x where x < 0; parameter weight w [num_parameters]: init. */
 #define nn_prelu(...) NN_ACTIVATION_(nn_prelu_args, NNPreluArgs, PRELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_prelu_args(NNPreluArgs args); /* weight [num_parameters]: init */
 
 typedef struct NNGeluArgs {
     bool unused_;
     TensorByName by_name;
-    TensorGelu approximate; /* by erf, or by tanh */
+    TensorGelu approximate; /* exact by erf, or approximate by tanh */
 } NNGeluArgs;
 #define NN_GELU_DEFAULTS .approximate = TENSOR_GELU_EXACT
 TAPEGRAD_API extern const NNGeluArgs nn_gelu_defaults;
-/* nn_gelu - x P(X <= x) of a normal X: by erf, or PyTorch's approximation by tanh. */
+/* nn_gelu - x P(X <= x), X standard normal: by erf, or PyTorch's approximation by tanh. */
 #define nn_gelu(...) NN_ACTIVATION_(nn_gelu_args, NNGeluArgs, GELU, __VA_ARGS__)
 TAPEGRAD_API Module *nn_gelu_args(NNGeluArgs args);
 
@@ -189,9 +189,9 @@ typedef struct NNGluArgs {
 } NNGluArgs;
 #define NN_GLU_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGluArgs nn_glu_defaults;
-/* nn_glu - a s(b), a and b the two halves of x along dim. */
+/* nn_glu - a s(b), a and b the halves of x along dim. */
 #define nn_glu(...) NN_ACTIVATION_(nn_glu_args, NNGluArgs, GLU, __VA_ARGS__)
-TAPEGRAD_API Module *nn_glu_args(NNGluArgs args); /* a sigmoid(b) of the two halves along dim */
+TAPEGRAD_API Module *nn_glu_args(NNGluArgs args); /* halves a, b along dim: a s(b) */
 
 #ifdef __cplusplus
 }

@@ -4,13 +4,13 @@
  *         nn_conv2d(1, 16, 3, .padding = 1), nn_batch_norm2d(16), nn_relu(), nn_max_pool2d(2),
  *         nn_flatten(), nn_linear(16 * 14 * 14, 10, .bias = false));
  *
- * Arguments in PyTorch's order, options by name; what is left out has PyTorch's default.  Of each layer with
- * options there are a struct, NN_..._DEFAULTS, a constant nn_..._defaults that holds them, and a function
- * that ends in _args and takes the struct, which the macro calls.  Each layer says its equation, shapes,
- * parameters in the order of PyTorch's state dict, and their initial values, U(a, b) uniform, N(mean, std)
- * normal; layers with parameters take .dtype, f32 unless given.
+ * Arguments and their defaults are PyTorch's, options by name.  A layer nn_foo with options has a struct, the
+ * macro NN_FOO_DEFAULTS, the constant nn_foo_defaults, and a function nn_foo_args that takes the struct; the
+ * macro nn_foo calls it.  Each comment gives equation, shapes, parameters in the order of PyTorch's state
+ * dict, and their initial values: U(a, b) uniform, N(mean, std) normal.  Layers with parameters take .dtype,
+ * by default f32.
  *
- * Constructors give NULL: EVALUE for sizes that make no sense, EDTYPE, ENOMEM. */
+ * Constructors return NULL on EVALUE: sizes out of range; EDTYPE; ENOMEM. */
 #ifndef TAPEGRAD_NN_LAYERS_H
 #define TAPEGRAD_NN_LAYERS_H
 
@@ -27,9 +27,8 @@ extern "C" {
     ((Module *[]){ NULL, __VA_ARGS__ }) + 1, \
         (int)(sizeof(Module *[]){ NULL, __VA_ARGS__ } / sizeof(Module *)) - 1
 
-/* nn_sequential(a, b, ...) - runs its children in order, named "0", "1", ...; nn_append adds one more,
- *     nn_child one with a name. Without a gradient to record, an input is freed as soon as the next child has
- *     read it.
+/* nn_sequential(a, b, ...) - runs its children in order, named "0", "1", ...; nn_append adds a child,
+ *     nn_child one with a name.  If no graph is recorded, each child's input is freed once it was read.
  * nn_module_list(a, b, ...) - the same children without a forward: m->children[i].module.
  * nn_module_dict({ "wte", nn_embedding(65, 48) }, { "h", blocks }) - children by name, without a forward.
  * nn_parameter_list(t, u, ...) - tensors as parameters "0", "1", ...; nn_parameter_dict({ "scale", t }, ...)
@@ -56,7 +55,7 @@ TAPEGRAD_API Module *nn_parameter_dict_args(const NNNamedTensor *tensors, int n)
 TAPEGRAD_API Module *nn_append(Module *module, Module *child);
 #define nn_append(module, child) (nn_append)(NN_MODULE(module), child)
 
-TAPEGRAD_API Module *nn_identity(void); /* x itself */
+TAPEGRAD_API Module *nn_identity(void); /* y = x */
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
@@ -80,13 +79,13 @@ TAPEGRAD_API Module *nn_linear_args(NNLinearArgs args);
 
 typedef struct NNEmbeddingArgs {
     int64_t num_embeddings, embedding_dim;
-    int64_t padding_idx;        /* from the end when negative; TENSOR_NO_PADDING: none */
-    double max_norm, norm_type; /* 0: no limit */
+    int64_t padding_idx;        /* negative: from the end; TENSOR_NO_PADDING: none */
+    double max_norm, norm_type; /* max_norm 0: no limit */
     bool scale_grad_by_freq;
     TensorByName by_name;
     TensorDtype dtype;
-    Tensor *weight; /* not NULL: the rows, copied, instead of drawn ones; */
-    bool freeze;    /* and they want no gradient */
+    Tensor *weight; /* the rows, copied; NULL: random rows */
+    bool freeze;    /* weight requires no gradient */
     TensorFromDefaults from_defaults;
 } NNEmbeddingArgs;
 #define NN_EMBEDDING_DEFAULTS                                                                    \
@@ -100,8 +99,8 @@ TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_defaults;
     TENSOR_CALL_(nn_embedding_args, NNEmbeddingArgs, NN_EMBEDDING_DEFAULTS, .num_embeddings = __VA_ARGS__)
 TAPEGRAD_API Module *nn_embedding_args(NNEmbeddingArgs args);
 
-/* nn_embedding_from_pretrained(rows) - an nn_embedding of these rows, copied, with their sizes and dtype;
- * frozen, unless .freeze = false.  ENULL, ESHAPE: no matrix. */
+/* nn_embedding_from_pretrained(rows) - an nn_embedding with a copy of these rows, their sizes and dtype;
+ * frozen, unless .freeze = false.  ENULL; ESHAPE: rows is no matrix. */
 #define NN_EMBEDDING_FROM_PRETRAINED_DEFAULTS NN_EMBEDDING_DEFAULTS, .freeze = true
 TAPEGRAD_API extern const NNEmbeddingArgs nn_embedding_from_pretrained_defaults;
 #define nn_embedding_from_pretrained(...)                                                                   \
@@ -118,7 +117,7 @@ typedef struct NNEmbeddingBagArgs {
     bool include_last_offset;
     int64_t padding_idx; /* from the end when negative; TENSOR_NO_PADDING: none */
     TensorDtype dtype;
-    Tensor *weight; /* as of nn_embedding */
+    Tensor *weight; /* as in nn_embedding */
     bool freeze;
     TensorFromDefaults from_defaults;
 } NNEmbeddingBagArgs;
@@ -162,15 +161,15 @@ TAPEGRAD_API extern const NNBilinearArgs nn_bilinear_defaults;
 TAPEGRAD_API Module *nn_bilinear_args(NNBilinearArgs args);
 
 /* ---- convolution ------------------------------------------------------------------------------
- * Sizes once for all directions, or by the plural one for each in the order of the dimensions, which wins
- * unless it is all 0: nn_conv2d(3, 8, .kernel_sizes = { 1, 5 }). */
+ * A size holds for all directions; its plural has one for each, in the order of the dimensions, and takes
+ * precedence unless it is all 0: nn_conv2d(3, 8, .kernel_sizes = { 1, 5 }). */
 
 typedef struct NNConvArgs {
     int64_t in_channels, out_channels, kernel_size;
     int64_t stride, padding, dilation, groups; /* padding may be TENSOR_SAME */
     bool bias;
     TensorByName by_name;
-    TensorPadMode padding_mode; /* what the padding holds; TENSOR_PAD_CONSTANT: zeros */
+    TensorPadMode padding_mode; /* values of the padding; TENSOR_PAD_CONSTANT: zeros */
     TensorDtype dtype;
     int64_t kernel_sizes[3], strides[3], paddings[3], dilations[3];
     TensorFromDefaults from_defaults;
@@ -180,7 +179,7 @@ typedef struct NNConvArgs {
 TAPEGRAD_API extern const NNConvArgs nn_conv_defaults;
 
 /* nn_conv2d(in, out, kernel, .stride, .padding, ...) - tensor_conv2d: [N, in, h, w] -> [N, out, oh, ow].
- * nn_conv1d, nn_conv3d - of [N, in, w] and [N, in, d, h, w].
+ * nn_conv1d, nn_conv3d - the same for [N, in, w] and [N, in, d, h, w].
  * weight [out, in / groups, kernel ...], bias [out]: U(-k, k), k = 1 / sqrt(in / groups kernel elements). */
 #define NN_CONV_(function, ...) \
     TENSOR_CALL_(function, NNConvArgs, NN_CONV_DEFAULTS, .in_channels = __VA_ARGS__)
@@ -223,12 +222,12 @@ TAPEGRAD_API Module *nn_conv_transpose1d_args(NNConvTransposeArgs args);
 TAPEGRAD_API Module *nn_conv_transpose2d_args(NNConvTransposeArgs args);
 TAPEGRAD_API Module *nn_conv_transpose3d_args(NNConvTransposeArgs args);
 
-/* nn_conv_transpose_forward(m, x, SHAPE(12, 12)) - PyTorch's m(x, output_size = (12, 12)), of all ranks: of
- * the sizes that the stride lets come from x, the one that is wanted, instead of output_padding.  As many
- * sizes as x has: N and C first.  EVALUE: another module; a size that x does not lead to. */
+/* nn_conv_transpose_forward(m, x, SHAPE(12, 12)) - PyTorch's m(x, output_size = (12, 12)), for all ranks:
+ * selects one of the output sizes that the stride allows, instead of output_padding.  output_size may begin
+ * with N and C.  EVALUE: another module; a size that x cannot give. */
 TAPEGRAD_API Tensor *nn_conv_transpose_forward(Module *module, Tensor *x, TensorShape output_size);
 
-/* ---- pooling: sizes as of convolution -------------------------------------------------------- */
+/* ---- pooling: sizes as in convolution -------------------------------------------------------- */
 
 typedef struct NNMaxPoolArgs {
     bool unused_;
@@ -256,7 +255,7 @@ typedef struct NNAvgPoolArgs {
     bool unused_;
     int64_t kernel_size, stride, padding; /* stride 0: the kernel's size */
     bool ceil_mode, count_include_pad;
-    int64_t divisor_override; /* 0: none; not 1d (EVALUE) */
+    int64_t divisor_override; /* 0: none; EVALUE in 1d */
     int64_t kernel_sizes[3], strides[3], paddings[3];
     TensorFromDefaults from_defaults;
 } NNAvgPoolArgs;
@@ -273,9 +272,9 @@ TAPEGRAD_API Module *nn_avg_pool1d_args(NNAvgPoolArgs args);
 TAPEGRAD_API Module *nn_avg_pool2d_args(NNAvgPoolArgs args);
 TAPEGRAD_API Module *nn_avg_pool3d_args(NNAvgPoolArgs args);
 
-/* nn_adaptive_avg_pool2d(1, 1) - means of windows that cover the input: [N, C, h, w] ->
- * [N, C, height, width]; TENSOR_KEEP, in any of them, leaves a direction as it is (PyTorch's None).
- * nn_adaptive_max_pool2d - the largest of each.  EVALUE: another negative size. */
+/* nn_adaptive_avg_pool2d(1, 1) - tensor_adaptive_avg_pool2d, means of windows that cover the input: [N, C, h,
+ * w] -> [N, C, height, width]; TENSOR_KEEP keeps a direction's size (PyTorch's None).
+ * nn_adaptive_max_pool2d - the same with maxima.  EVALUE: another negative size. */
 TAPEGRAD_API Module *nn_adaptive_avg_pool1d(int64_t length);
 TAPEGRAD_API Module *nn_adaptive_avg_pool2d(int64_t height, int64_t width);
 TAPEGRAD_API Module *nn_adaptive_avg_pool3d(int64_t depth, int64_t height, int64_t width);
@@ -297,8 +296,8 @@ TAPEGRAD_API Module *nn_adaptive_max_pool1d_args(NNAdaptiveMaxPoolArgs args);
 TAPEGRAD_API Module *nn_adaptive_max_pool2d_args(NNAdaptiveMaxPoolArgs args);
 TAPEGRAD_API Module *nn_adaptive_max_pool3d_args(NNAdaptiveMaxPoolArgs args);
 
-/* nn_indices - of a max pool made with .return_indices = true: the i64 positions of its last forward, for
- * tensor_max_unpool2d.  EVALUE: of another module, or before the first forward. */
+/* nn_indices - the i64 positions of the last forward of a max pool with .return_indices = true, for
+ * tensor_max_unpool2d.  EVALUE: another module, or no forward yet. */
 TAPEGRAD_API Tensor *nn_indices(Module *max_pool);
 
 typedef struct NNLpPoolArgs {
@@ -322,7 +321,7 @@ TAPEGRAD_API Module *nn_lp_pool3d_args(NNLpPoolArgs args);
 TAPEGRAD_API Module *nn_lp_pool2d_args(NNLpPoolArgs args);
 
 /* nn_max_unpool2d(2) - tensor_max_unpool2d of two inputs: nn_forward(unpool, y, indices); 1d, 3d likewise.
- * The size wanted, where several lead to one pooled size: .output_size. */
+ * .output_size selects one of the sizes that give this pooled size. */
 #define NN_MAX_UNPOOL_(f, ...) \
     TENSOR_CALL_(f, TensorMaxUnpoolArgs, TENSOR_MAX_UNPOOL_DEFAULTS, .indices = NULL, __VA_ARGS__)
 #define nn_max_unpool1d(...) NN_MAX_UNPOOL_(nn_max_unpool1d_args, __VA_ARGS__)
@@ -332,13 +331,13 @@ TAPEGRAD_API Module *nn_max_unpool1d_args(TensorMaxUnpoolArgs args);
 TAPEGRAD_API Module *nn_max_unpool2d_args(TensorMaxUnpoolArgs args);
 TAPEGRAD_API Module *nn_max_unpool3d_args(TensorMaxUnpoolArgs args);
 
-/* nn_max_unpool_forward(m, y, indices, SHAPE(5, 5)) - with the size wanted at the call, as PyTorch's
- * m(y, indices, output_size); with N and C first, too.  EVALUE: another module. */
+/* nn_max_unpool_forward(m, y, indices, SHAPE(5, 5)) - the same with output_size at the call, PyTorch's m(y,
+ * indices, output_size); it may begin with N and C.  EVALUE: another module. */
 TAPEGRAD_API Tensor *nn_max_unpool_forward(Module *module, Tensor *x, Tensor *indices,
                                            TensorShape output_size);
 
 /* nn_fractional_max_pool2d(2, SHAPE(5, 5)), (3, .output_ratio = 0.7) - tensor_fractional_max_pool2d; 3d
- * likewise. The second result are the indices. */
+ * likewise. The second result holds the indices. */
 #define NN_FRACTIONAL_(f, ...)                                                                       \
     TENSOR_CALL_(f, TensorFractionalMaxPoolArgs, TENSOR_FRACTIONAL_MAX_POOL_DEFAULTS, .input = NULL, \
                  __VA_ARGS__)
@@ -351,8 +350,8 @@ TAPEGRAD_API Module *nn_fractional_max_pool3d_args(TensorFractionalMaxPoolArgs a
 
 typedef struct NNBatchNormArgs {
     int64_t num_features;
-    double eps, momentum; /* a negative momentum: the mean over all batches (PyTorch's None);
-                          * of instance_norm: 0 */
+    double eps, momentum; /* negative momentum: the mean over all batches (PyTorch's None);
+                          * in instance_norm: 0 */
     bool affine, track_running_stats;
     TensorByName by_name;
     TensorDtype dtype;
@@ -368,13 +367,13 @@ TAPEGRAD_API extern const NNBatchNormArgs nn_batch_norm_defaults;
 TAPEGRAD_API extern const NNBatchNormArgs nn_instance_norm_defaults;
 
 /* nn_batch_norm1d(C): [N, C] or [N, C, l];  nn_batch_norm2d(C): [N, C, h, w];
- * nn_batch_norm3d(C): [N, C, d, h, w] - y = (x - mean) / sqrt(var + eps) weight + bias, a channel at a time,
- *     with the statistics of the batch in training, and running_mean and running_var in eval.  weight [C] 1,
+ * nn_batch_norm3d(C): [N, C, d, h, w] - y = (x - mean) / sqrt(var + eps) weight + bias, for each channel,
+ *     with the batch's statistics in training, and running_mean and running_var in eval.  weight [C] 1,
  *     bias [C] 0; buffers running_mean [C] 0, running_var [C] 1, num_batches_tracked [] i64.
- *     PyTorch's SyncBatchNorm shares the statistics of several processes: in one it is nn_batch_norm, and its
- *     state dicts load into one.
- * nn_instance_norm1d .. 3d - the same of each sample by itself, also without N; by default without parameters
- *     and buffers. */
+ *     PyTorch's SyncBatchNorm, which shares statistics between processes, is nn_batch_norm in one process;
+ *     its state dicts load into an nn_batch_norm.
+ * nn_instance_norm1d .. 3d - the same for each sample separately; N may be missing; by default without
+ *     parameters and buffers. */
 #define NN_BATCH_NORM_(f, ...) \
     TENSOR_CALL_(f, NNBatchNormArgs, NN_BATCH_NORM_DEFAULTS, .num_features = __VA_ARGS__)
 #define NN_INSTANCE_NORM_(f, ...) \
@@ -400,11 +399,11 @@ TAPEGRAD_API Module *nn_instance_norm3d_args(NNBatchNormArgs args);
 
 typedef struct NNLayerNormArgs {
     bool unused_;
-    int64_t normalized_size; /* of the last dimension */
-    double eps;              /* rms_norm: NaN, the epsilon of the dtype */
+    int64_t normalized_size; /* size of the last dimension */
+    double eps;              /* rms_norm: NaN: the dtype's epsilon */
     bool elementwise_affine;
     bool bias;                    /* layer_norm only */
-    TensorShape normalized_shape; /* instead of normalized_size: several last dimensions */
+    TensorShape normalized_shape; /* instead of normalized_size: the last dimensions */
     TensorByName by_name;
     TensorDtype dtype;
     TensorFromDefaults from_defaults;
@@ -438,7 +437,7 @@ typedef struct NNGroupNormArgs {
 #define NN_GROUP_NORM_DEFAULTS .eps = 1e-5, .affine = true, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNGroupNormArgs nn_group_norm_defaults;
 
-/* nn_group_norm(groups, C) - tensor_group_norm of [N, C, ...].   weight [C] 1, bias [C] 0. */
+/* nn_group_norm(groups, C) - tensor_group_norm, [N, C, ...] -> the same shape.   weight [C] 1, bias [C] 0. */
 #define nn_group_norm(...) \
     TENSOR_CALL_(nn_group_norm_args, NNGroupNormArgs, NN_GROUP_NORM_DEFAULTS, .num_groups = __VA_ARGS__)
 TAPEGRAD_API Module *nn_group_norm_args(NNGroupNormArgs args);
@@ -468,10 +467,9 @@ typedef struct NNDropoutArgs {
 #define NN_DROPOUT_DEFAULTS .p = 0.5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNDropoutArgs nn_dropout_defaults;
 
-/* nn_dropout(0.2), nn_dropout() - in training: elements are 0 with probability p, else divided by 1 - p; in
- *     eval: x itself.
- * nn_dropout1d .. 3d - whole channels of [N, C, l], [N, C, h, w], [N, C, d, h, w].
- * nn_alpha_dropout, nn_feature_alpha_dropout - tensor_alpha_dropout, for nets of selu.
+/* nn_dropout(0.2), nn_dropout() - in training y_i = 0 with probability p, else x_i / (1 - p); in eval y = x.
+ * nn_dropout1d .. 3d - the same for whole channels of [N, C, l], [N, C, h, w], [N, C, d, h, w].
+ * nn_alpha_dropout, nn_feature_alpha_dropout - tensor_alpha_dropout, for nets with selu.
  * EVALUE: p outside [0, 1]. */
 #define NN_DROPOUT_(f, ...) TENSOR_CALL_(f, NNDropoutArgs, NN_DROPOUT_DEFAULTS, .unused_ = false, __VA_ARGS__)
 #define nn_dropout(...) NN_DROPOUT_(nn_dropout_args, __VA_ARGS__)
@@ -497,12 +495,12 @@ typedef struct NNFlattenArgs {
 #define NN_FLATTEN_DEFAULTS .start_dim = 1, .end_dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNFlattenArgs nn_flatten_defaults;
 
-/* nn_flatten() - [N, a, b, ...] -> [N, a b ...]; nn_flatten(0): all. */
+/* nn_flatten() - [N, a, b, ...] -> [N, a b ...]; nn_flatten(0): [n]. */
 #define nn_flatten(...) \
     TENSOR_CALL_(nn_flatten_args, NNFlattenArgs, NN_FLATTEN_DEFAULTS, .unused_ = false, __VA_ARGS__)
 TAPEGRAD_API Module *nn_flatten_args(NNFlattenArgs args);
 
-/* nn_unflatten(1, SHAPE(3, 4)) - one dim as several, one of which may be -1.
+/* nn_unflatten(1, SHAPE(3, 4)) - tensor_unflatten: one dim becomes several; one of them may be -1.
  * nn_pixel_shuffle, nn_pixel_unshuffle, nn_channel_shuffle - the ops of these names. */
 TAPEGRAD_API Module *nn_unflatten(int dim, TensorShape sizes);
 TAPEGRAD_API Module *nn_pixel_shuffle(int upscale_factor);
@@ -510,7 +508,7 @@ TAPEGRAD_API Module *nn_pixel_unshuffle(int downscale_factor);
 TAPEGRAD_API Module *nn_channel_shuffle(int64_t groups);
 
 typedef struct NNPadArgs {
-    TensorShape padding; /* before and after the last dim, then the one before it, ...: DIMS(1, 1, 2, 2) */
+    TensorShape padding; /* before and after the last dim, then the one to its left, ...: DIMS(1, 1, 2, 2) */
     TensorByName by_name;
     TensorPadMode mode;
     double value; /* constant only */
@@ -519,7 +517,7 @@ typedef struct NNPadArgs {
 TAPEGRAD_API extern const NNPadArgs nn_pad_defaults;
 
 /* nn_pad(DIMS(1, 1), .mode = TENSOR_PAD_REFLECT) - tensor_pad: PyTorch's ZeroPad, ConstantPad, ReflectionPad,
- *     ReplicationPad and CircularPad of all ranks.
+ *     ReplicationPad and CircularPad, all ranks.
  * nn_upsample(.scale_factor = 2, .mode = TENSOR_BILINEAR) - tensor_interpolate and its options. */
 #define nn_pad(...) TENSOR_CALL_(nn_pad_args, NNPadArgs, NN_PAD_DEFAULTS, .padding = __VA_ARGS__)
 TAPEGRAD_API Module *nn_pad_args(NNPadArgs args);
@@ -531,8 +529,8 @@ TAPEGRAD_API Module *nn_upsample_args(TensorInterpolateArgs args);
 #define nn_upsampling_nearest2d(...) nn_upsample(__VA_ARGS__, .mode = TENSOR_NEAREST)
 #define nn_upsampling_bilinear2d(...) nn_upsample(__VA_ARGS__, .mode = TENSOR_BILINEAR, .align_corners = true)
 
-/* nn_zero_pad2d(1), nn_constant_pad1d(2, 3.5), nn_reflection_pad2d(1), ... - nn_pad with as much at each
- * end. */
+/* nn_zero_pad2d(1), nn_constant_pad1d(2, 3.5), nn_reflection_pad2d(1), ... - nn_pad with the same size at
+ * each end. */
 #define NN_ENDS1_(n) SHAPE(n, n)
 #define NN_ENDS2_(n) SHAPE(n, n, n, n)
 #define NN_ENDS3_(n) SHAPE(n, n, n, n, n, n)

@@ -3,10 +3,10 @@
  *     Module *criterion = nn_cross_entropy_loss(.label_smoothing = 0.1);
  *     Tensor *loss = nn_forward(criterion, logits, target);
  *
- * Each is the op of its line (ops/loss.h and ops/linalg.h have formulas, shapes and errors) with the
- * options of that op's struct.  The tensors in the beginning of the struct are the inputs of the forward,
- * in this order, and not to be given here; weights (.weight, .pos_weight) are, and are buffers, in the
- * state dict as in PyTorch. */
+ * Each calls the op beside it (formulas, shapes and errors in ops/loss.h and ops/linalg.h), with the options
+ * of that op's struct.  The tensors at the beginning of the struct are the inputs of the forward, in this
+ * order: do not set them here.  .weight and .pos_weight are set here, and are buffers in the state dict, as
+ * in PyTorch. */
 #ifndef TAPEGRAD_NN_LOSS_H
 #define TAPEGRAD_NN_LOSS_H
 
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* Of (x, target):
+/* With inputs (x, target):
  *   nn_mse_loss                  tensor_mse_loss             nn_l1_loss         tensor_l1_loss
  *   nn_smooth_l1_loss            tensor_smooth_l1_loss       nn_huber_loss      tensor_huber_loss
  *   nn_kl_div_loss               tensor_kl_div               nn_bce_loss        tensor_binary_cross_entropy
@@ -27,7 +27,7 @@ extern "C" {
  *   nn_multilabel_margin_loss    tensor_multilabel_margin_loss
  *   nn_multilabel_soft_margin_loss  tensor_multilabel_soft_margin_loss
  *   nn_multi_margin_loss         tensor_multi_margin_loss
- * and of others:
+ * with other inputs:
  *   nn_gaussian_nll_loss         tensor_gaussian_nll_loss (x, target, var)
  *   nn_margin_ranking_loss       tensor_margin_ranking_loss (x1, x2, target)
  *   nn_cosine_embedding_loss     tensor_cosine_embedding_loss (x1, x2, target)
@@ -120,7 +120,7 @@ TAPEGRAD_API Module *nn_pairwise_distance_args(TensorPairwiseDistanceArgs args);
 
 typedef struct NNLinearCrossEntropyLossArgs {
     int64_t in_features, num_classes;
-    TensorShape out_features; /* more dims of the target: none */
+    TensorShape out_features; /* further dims of the target [N, d1, ...]; empty: none */
     bool bias;
     TensorByName by_name;
     TensorDtype dtype;
@@ -134,8 +134,8 @@ typedef struct NNLinearCrossEntropyLossArgs {
     .in_features = -1, .num_classes = -1, .ignore_index = -100, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLinearCrossEntropyLossArgs nn_linear_cross_entropy_loss_defaults;
 
-/* nn_linear_cross_entropy_loss(in, classes) - tensor_linear_cross_entropy (x, target) with a linear layer
- * of its own: linear.weight [classes, in], linear.bias [classes], as nn_linear makes them. */
+/* nn_linear_cross_entropy_loss(in, classes) - tensor_linear_cross_entropy (x, target) with its own linear
+ * layer: linear.weight [classes, in], linear.bias [classes], as in nn_linear. */
 #define nn_linear_cross_entropy_loss(...)                                         \
     TENSOR_CALL_(nn_linear_cross_entropy_loss_args, NNLinearCrossEntropyLossArgs, \
                  NN_LINEAR_CROSS_ENTROPY_LOSS_DEFAULTS, .in_features = __VA_ARGS__)
@@ -143,7 +143,7 @@ TAPEGRAD_API Module *nn_linear_cross_entropy_loss_args(NNLinearCrossEntropyLossA
 
 typedef struct NNAdaptiveSoftmaxArgs {
     int64_t in_features, n_classes;
-    TensorShape cutoffs; /* SHAPE(100, 1000): where clusters begin; they rise */
+    TensorShape cutoffs; /* SHAPE(100, 1000): first class of each cluster, increasing */
     double div_value;
     bool head_bias;
     TensorByName by_name;
@@ -154,11 +154,13 @@ typedef struct NNAdaptiveSoftmaxArgs {
 TAPEGRAD_API extern const NNAdaptiveSoftmaxArgs nn_adaptive_log_softmax_with_loss_defaults;
 
 /* nn_adaptive_log_softmax_with_loss(in, classes, SHAPE(100, 1000)) - (x [N, in], target [N]) ->
- *     (log-probability of each target, their mean negated).  Classes below the first cutoff have a place in
- *     the head each, those between two share one, and a cluster of in / div_value^i features of their own.
- *     head.weight [first + clusters, in], head.bias; tail.i.0.weight, tail.i.1.weight, as of nn_linear.
- * nn_adaptive_log_prob - of all classes: [N, in] -> [N, classes]; argmax of it predicts.
- * EVALUE: cutoffs that do not rise from 1 to below the classes; another module.  EINDEX: a target outside. */
+ *     (log-probability of each target, their mean negated).  The head has an output for each class below the
+ *     first cutoff and one for each cluster of classes between two cutoffs; cluster i has in / div_value^(i +
+ *     1) features.  head.weight [first + clusters, in], head.bias; tail.i.0.weight, tail.i.1.weight, as in
+ *     nn_linear.
+ * nn_adaptive_log_prob - the log-probabilities of all classes: [N, in] -> [N, classes].
+ * EVALUE: cutoffs that do not increase within 1 .. classes - 1; another module.  EINDEX: a target is no
+ * class. */
 #define nn_adaptive_log_softmax_with_loss(...)                                  \
     TENSOR_CALL_(nn_adaptive_log_softmax_with_loss_args, NNAdaptiveSoftmaxArgs, \
                  NN_ADAPTIVE_LOG_SOFTMAX_WITH_LOSS_DEFAULTS, .in_features = __VA_ARGS__)

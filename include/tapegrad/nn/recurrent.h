@@ -7,12 +7,12 @@
  *                                                                      // h, c [2, N, 200]
  *     y = nn_forward(lstm, x);                                         // from zeros, last states dropped
  *
- * A net that goes on where the last batch ended detaches the states first: h = tensor_detach(h).
+ * To continue from the last batch's states, detach them first: h = tensor_detach(h).
  *
  * Parameters of layer k: weight_ih_lk [G H, in], weight_hh_lk [G H, H], bias_ih_lk [G H], bias_hh_lk [G H],
- * where G is 1, of a gru 3, of an lstm 4; then, if bidirectional, the same with the ending _reverse; then
- * layer k + 1, whose in is H (or 2 H).  With .proj_size P: weight_hh_lk [4 H, P], and weight_hr_lk [P, H]
- * last.  Those of a cell: weight_ih, weight_hh, bias_ih, bias_hh.  All are U(-1 / sqrt(H), 1 / sqrt(H)). */
+ * G = 1 (rnn), 3 (gru) or 4 (lstm); if bidirectional, then the same with the suffix _reverse; then layer k +
+ * 1, with in = H (or 2 H).  With .proj_size P: weight_hh_lk [4 H, P], and weight_hr_lk [P, H] last.  A cell
+ * has weight_ih, weight_hh, bias_ih, bias_hh.  All are from U(-1 / sqrt(H), 1 / sqrt(H)). */
 #ifndef TAPEGRAD_NN_RNN_H
 #define TAPEGRAD_NN_RNN_H
 
@@ -54,9 +54,10 @@ typedef struct NNLstmArgs {
 #define NN_LSTM_DEFAULTS .num_layers = 1, .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNLstmArgs nn_lstm_defaults;
 
-/* nn_rnn(in, H), nn_gru(in, H, layers), nn_lstm(in, H, .batch_first = true) - [T, N, in] -> [T, N, H].
- * EVALUE: sizes below 1, dropout outside [0, 1], proj_size not below hidden_size or of a gru, more layers
- * than ops/sequence.h takes. */
+/* nn_rnn(in, H), nn_gru(in, H, layers), nn_lstm(in, H, .batch_first = true) - [T, N, in] -> [T, N, H],
+ * or [T, N, 2 H] if bidirectional; with .batch_first [N, T, ...].
+ * EVALUE: sizes below 1, dropout outside [0, 1], proj_size >= hidden_size or for a gru, more layers than
+ * ops/sequence.h allows. */
 #define nn_rnn(...) TENSOR_CALL_(nn_rnn_args, NNRnnArgs, NN_RNN_DEFAULTS, .input_size = __VA_ARGS__)
 #define nn_gru(...) TENSOR_CALL_(nn_gru_args, NNLstmArgs, NN_LSTM_DEFAULTS, .input_size = __VA_ARGS__)
 #define nn_lstm(...) TENSOR_CALL_(nn_lstm_args, NNLstmArgs, NN_LSTM_DEFAULTS, .input_size = __VA_ARGS__)
@@ -65,9 +66,9 @@ TAPEGRAD_API Module *nn_gru_args(NNLstmArgs args);
 TAPEGRAD_API Module *nn_lstm_args(NNLstmArgs args);
 
 /* nn_rnn_forward - runs nn_rnn or nn_gru from the states h0 [layers directions, N, H]; *h_n receives the last
- *     ones.
+ * states.
  * nn_lstm_forward - the same for nn_lstm.
- * h0 and c0 may be NULL: zeros; so may h_n and c_n.  EVALUE: another module. */
+ * h0 and c0 may be NULL (zeros); h_n and c_n may be NULL.  EVALUE: another module. */
 TAPEGRAD_API Tensor *nn_rnn_forward(Module *module, Tensor *x, Tensor *h0, Tensor **h_n);
 TAPEGRAD_API Tensor *nn_lstm_forward(Module *module, Tensor *x, Tensor *h0, Tensor *c0, Tensor **h_n,
                                      Tensor **c_n);
@@ -85,8 +86,8 @@ typedef struct NNRnnCellArgs {
 #define NN_RNN_CELL_DEFAULTS .bias = true, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNRnnCellArgs nn_rnn_cell_defaults;
 
-/* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H];
- * nn_forward begins at zeros. EVALUE: hidden_size below 1, input_size below 0. */
+/* nn_rnn_cell(in, H), nn_gru_cell(in, H), nn_lstm_cell(in, H) - x [N, in] (or [in]) -> the next h [N, H] (or
+ * [H]); nn_forward starts from zeros. EVALUE: hidden_size below 1, input_size below 0. */
 #define NN_CELL_(function, ...) \
     TENSOR_CALL_(function, NNRnnCellArgs, NN_RNN_CELL_DEFAULTS, .input_size = __VA_ARGS__)
 #define nn_rnn_cell(...) NN_CELL_(nn_rnn_cell_args, __VA_ARGS__)
@@ -96,8 +97,8 @@ TAPEGRAD_API Module *nn_rnn_cell_args(NNRnnCellArgs args);
 TAPEGRAD_API Module *nn_gru_cell_args(NNRnnCellArgs args);
 TAPEGRAD_API Module *nn_lstm_cell_args(NNRnnCellArgs args);
 
-/* nn_rnn_cell_forward - of nn_rnn_cell and nn_gru_cell: the next h, from hx (NULL: zeros).
- * nn_lstm_cell_forward - of nn_lstm_cell; *c_next receives the next c.  h = nn_lstm_cell_forward(m, x, h, c,
+/* nn_rnn_cell_forward - for nn_rnn_cell and nn_gru_cell: the next h, from hx (NULL: zeros).
+ * nn_lstm_cell_forward - for nn_lstm_cell; *c_next receives the next c.  h = nn_lstm_cell_forward(m, x, h, c,
  * &c). */
 TAPEGRAD_API Tensor *nn_rnn_cell_forward(Module *module, Tensor *x, Tensor *hx);
 TAPEGRAD_API Tensor *nn_lstm_cell_forward(Module *module, Tensor *x, Tensor *hx, Tensor *cx, Tensor **c_next);
