@@ -2,10 +2,10 @@
  *
  *     Tensor *y = tensor_layer_norm(h, SHAPE(64), weight, bias);
  *
- * All take floating operands (EDTYPE otherwise).  f16 and bf16 compute in f32; the result has the input's
- * dtype.  Weight, bias and running statistics have it too, or f32 beside f16 and bf16 (EDTYPE: mixed);
- * rms_norm's weight may have any.  The number of threads does not change a bit of the result.
- * weight and bias may be NULL, each by itself. */
+ * Operands are floating (EDTYPE).  f16 and bf16 compute in f32; the result has the input's dtype.  Weight,
+ * bias and running statistics have that dtype too, or are f32 with an f16 or bf16 input (EDTYPE: mixed);
+ * rms_norm's weight may have any.  Results have the same bits with any number of threads.
+ * weight or bias, or both, may be NULL. */
 #ifndef TAPEGRAD_OPS_NORM_H
 #define TAPEGRAD_OPS_NORM_H
 
@@ -28,9 +28,9 @@ typedef struct TensorLayerNormArgs {
 #define TENSOR_LAYER_NORM_DEFAULTS .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLayerNormArgs tensor_layer_norm_defaults;
 
-/* tensor_layer_norm - (x - mean) / sqrt(var + eps) * weight + bias, mean and (biased) variance over the last
- * dims, those of normalized_shape.  ESHAPE: input does not end in normalized_shape; weight or bias of another
- * shape. */
+/* tensor_layer_norm - (x - mean) / sqrt(var + eps) * weight + bias, mean and biased variance over the last
+ * dims, those of normalized_shape.  ESHAPE: input's shape does not end in normalized_shape; weight or bias
+ * has another shape. */
 #define tensor_layer_norm(...)                                                            \
     TENSOR_CALL_(tensor_layer_norm_args, TensorLayerNormArgs, TENSOR_LAYER_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -40,7 +40,7 @@ typedef struct TensorRmsNormArgs {
     Tensor *input;
     TensorShape normalized_shape; /* the last sizes of input */
     Tensor *weight;               /* of normalized_shape */
-    double eps; /* NaN: the epsilon of what is computed in, f64 for f64 and f32 for all others */
+    double eps;                   /* NaN: the epsilon of the dtype computed in: f64 for f64, else f32 */
     TensorFromDefaults from_defaults;
 } TensorRmsNormArgs;
 #define TENSOR_RMS_NORM_DEFAULTS .eps = (double)NAN, TENSOR_FROM_DEFAULTS
@@ -61,8 +61,8 @@ typedef struct TensorGroupNormArgs {
 #define TENSOR_GROUP_NORM_DEFAULTS .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGroupNormArgs tensor_group_norm_defaults;
 
-/* tensor_group_norm - layer_norm over each of num_groups groups of neighbouring channels of each sample of
- * [N, C, ...], with weight and bias of each channel.  An input of no elements is taken, unlike PyTorch.
+/* tensor_group_norm - layer_norm over each of num_groups groups of adjacent channels, for each sample of [N,
+ * C, ...], with a weight and a bias for each channel.  Unlike PyTorch, accepts an input without elements.
  * EVALUE: num_groups < 1.  ESHAPE: C is no multiple of it; N = 1 and one value in each group. */
 #define tensor_group_norm(...)                                                            \
     TENSOR_CALL_(tensor_group_norm_args, TensorGroupNormArgs, TENSOR_GROUP_NORM_DEFAULTS, \
@@ -82,11 +82,11 @@ TAPEGRAD_API extern const TensorBatchNormArgs tensor_batch_norm_defaults;
 
 /* tensor_batch_norm - (x - mean) / sqrt(var + eps) * weight + bias for each channel, dim 1 of [N, C, ...] of
  * rank 2 to 5.  A failed call leaves the running statistics as they were.
- *   training   mean and (biased) variance of the batch, over all other dims.  Then, in place and outside the
+ *   training   mean and biased variance of the batch, over all other dims.  Then, in place and outside the
  *              graph, running = (1 - momentum) running + momentum batch, with the unbiased variance.
- *   otherwise  running_mean and running_var, constants.
+ *   else       mean and var are running_mean and running_var, constants.
  * An input [0] is copied.  ESHAPE: training with one value for each channel.  EVALUE: one running statistic
- * without the other; none and not training; a negative eps, and in training 0. */
+ * without the other; not training and no running statistics; eps < 0, or in training eps = 0. */
 #define tensor_batch_norm(...)                                                            \
     TENSOR_CALL_(tensor_batch_norm_args, TensorBatchNormArgs, TENSOR_BATCH_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -104,9 +104,10 @@ typedef struct TensorInstanceNormArgs {
     .use_input_stats = true, .momentum = 0.1, .eps = 1e-5, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorInstanceNormArgs tensor_instance_norm_defaults;
 
-/* tensor_instance_norm - batch_norm of each sample of [N, C, ...] by itself.  With use_input_stats the
- * running statistics, if given, follow the mean of the samples'; without it they are used.  Errors as
- * batch_norm, but any eps is taken; ESHAPE: use_input_stats and one position in each channel. */
+/* tensor_instance_norm - batch_norm of each sample of [N, C, ...] separately.  use_input_stats: normalizes by
+ * the sample's statistics, and updates the running statistics, if given, with their mean over the samples;
+ * false: normalizes by the running statistics.  Errors as batch_norm, but any eps is allowed; ESHAPE:
+ * use_input_stats with one position in each channel. */
 #define tensor_instance_norm(...)                                                                  \
     TENSOR_CALL_(tensor_instance_norm_args, TensorInstanceNormArgs, TENSOR_INSTANCE_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -122,16 +123,17 @@ typedef struct TensorResponseNormArgs {
 TAPEGRAD_API extern const TensorResponseNormArgs tensor_response_norm_defaults;
 
 /* tensor_local_response_norm - x_c / (k + alpha / size * sum x_j^2)^beta for each channel c of [N, C, ...] of
- * rank 3 or more; the sum is over the size channels from c - size / 2 on, 0 outside.  EVALUE: size < 1. */
+ * rank 3 or more; the sum is over the channels from c - size / 2 to c - size / 2 + size - 1 that exist.
+ * EVALUE: size < 1. */
 #define tensor_local_response_norm(...)                                                                  \
     TENSOR_CALL_(tensor_local_response_norm_args, TensorResponseNormArgs, TENSOR_RESPONSE_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_local_response_norm_args(TensorResponseNormArgs args);
 
-/* tensor_norm_except_dim - (sum |v|^pow)^(1/pow) over all dims but dim, which stay with size 1; dim = -1,
- *     as in PyTorch, means no dim: one norm, of rank 0.
- * tensor_weight_norm - v g / tensor_norm_except_dim(v, 2, dim): weights of direction v and length g, as
- *     torch.nn.utils.weight_norm makes them.  EINDEX: no such dim.  EDTYPE: v and g of two dtypes. */
+/* tensor_norm_except_dim - (sum |v|^pow)^(1/pow) over all dims but dim, which keep size 1; dim = -1 means no
+ *     dim, as in PyTorch: one norm, of rank 0.
+ * tensor_weight_norm - v g / tensor_norm_except_dim(v, 2, dim): a weight with direction v and length g, as in
+ *     torch.nn.utils.weight_norm.  EINDEX: no such dim.  EDTYPE: v and g differ in dtype. */
 TAPEGRAD_API Tensor *tensor_norm_except_dim(Tensor *v, double pow, int dim);
 TAPEGRAD_API Tensor *tensor_weight_norm(Tensor *v, Tensor *g, int dim);
 
