@@ -9,6 +9,7 @@
 #include <tapegrad.h>
 #include <unistd.h>
 #include "answers.h"
+#include "tensor/scope.h"
 
 enum { TEXT = 2000, SHOWN = 12 };
 
@@ -115,7 +116,9 @@ void answers_of(const char *about, void (*calls)(void))
 {
     answers_about("%s", about);
     TensorScope scope = tensor_scope_open();
+    const int depth = scope_depth();
     calls();
+    if (scope_depth() != depth) fprintf(out, "  %d scopes are left open\n", scope_depth() - depth);
     tensor_scope_close(scope);
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include <tapegrad/cmocka.h>
+#include <tapegrad/debug.h>
 #include <tapegrad/device.h>
 #include <tapegrad/ops.h>
 
@@ -346,6 +347,26 @@ static void squeeze_of_no_dims(void **state)
 }
 IN_SCOPE(squeeze_of_no_dims)
 
+/* A view whose base was written takes the base's history when it is next used: with memory, or not at all. */
+static void history_without_memory(void **state)
+{
+    (void)state;
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        Tensor *x = tensor_mul_scalar(tensor_requires_grad_(tensor_ones(SHAPE(2, 3), TENSOR_F64), true), 2),
+               *view = tensor_select(x, 0, 0);
+        tensor_mul_scalar_(x, 3);
+        tensor_debug_fail_allocation(n, false);
+        const Tensor *y = tensor_exp(view);
+        failed = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        assert_int_equal(tensor_error_code(), y ? TENSOR_OK : TENSOR_ENOMEM);
+        assert_true(!y || tensor_requires_grad(y));
+        tensor_error_clear();
+    }
+}
+IN_SCOPE(history_without_memory)
+
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 static void sixteen_dims(void **state)
@@ -388,6 +409,7 @@ int main(void)
         TEST(nothing_leaks),
         TEST(in_place_forms),
         TEST(set_item),
+        TEST(history_without_memory),
         TEST(sixteen_dims),
         TEST(squeeze_of_no_dims),
     };
