@@ -3,7 +3,7 @@
  * Casts are the CPU's (src/cpu/elementwise/copy.c): to bool x != 0; float to integer drops the fraction, and
  * what does not fit, NaN included, gives the most negative value, to u8 the low byte of the i64; integers
  * wrap; floats round once. */
-#include "cuda/cuda.cuh"
+#include "cuda/pack.cuh"
 
 /* ---- one element ----------------------------------------------------------------------------- */
 
@@ -60,24 +60,57 @@ struct CopyCall {
     Space<2> space;
     void *dst;
     const void *src;
+    bool packs; /* the space is one of packs; behind them: */
+    int64_t tail;
 };
 
-template <class To, class From> __global__ void cast_kernel(CopyCall c)
+/* Packs of both, 16 bytes of the narrower, where a float becomes another or keeps its bits. */
+template <class To, class From>
+constexpr int WIDTH = 16 / (sizeof(To) < sizeof(From) ? sizeof(To) : sizeof(From));
+template <class T> constexpr bool IS_FLOAT = !std::is_integral_v<T> && !std::is_same_v<T, Bool>;
+
+template <class To, class From> __device__ inline To cast(From x)
 {
+    if constexpr (std::is_same_v<To, From>) return x;
+    else return Caster<To>::of(number(x));
+}
+
+template <class To, class From> __device__ inline void copy_packs(const CopyCall &c)
+{
+    constexpr int N = WIDTH<To, From>;
+    int64_t at[2];
+    for (int64_t i = first_item(); i < c.space.count; i += item_step()) {
+        Pack<To, N> y;
+        offsets(c.space, i, at);
+        const auto x = load_pack<Pack<From, N>>((const From *)c.src + at[1]);
+        for (int j = 0; j < N; j++) y.v[j] = cast<To>(x.v[j]);
+        store_pack((To *)c.dst + at[0], y);
+    }
+    for (int64_t i = c.space.count * N + first_item(); i < c.space.count * N + c.tail; i += item_step())
+        ((To *)c.dst)[i] = cast<To>(((const From *)c.src)[i]);
+}
+
+template <class To, class From, bool packs> __global__ void copy_kernel(CopyCall c)
+{
+    if constexpr (packs)
+        if (c.packs) return copy_packs<To, From>(c);
     for (int64_t i = first_item(); i < c.space.count; i += item_step()) {
         int64_t at[2];
         offsets(c.space, i, at);
-        ((To *)c.dst)[at[0]] = Caster<To>::of(number(((const From *)c.src)[at[1]]));
+        ((To *)c.dst)[at[0]] = cast<To>(((const From *)c.src)[at[1]]);
     }
 }
 
-template <class Bits> __global__ void move_kernel(CopyCall c)
+template <class To, class From> static int launch_copy(CopyCall *c)
 {
-    for (int64_t i = first_item(); i < c.space.count; i += item_step()) {
-        int64_t at[2];
-        offsets(c.space, i, at);
-        ((Bits *)c.dst)[at[0]] = ((const Bits *)c.src)[at[1]];
-    }
+    constexpr bool packs = std::is_same_v<To, From> || (IS_FLOAT<To> && IS_FLOAT<From>);
+    const void *const data[] = { c->dst, c->src };
+    const bool alike = c->space.stride[1][c->space.ndim - 1] == 1;
+    c->packs =
+        packs && alike && in_packs(&c->space, data, { sizeof(To), sizeof(From) }, WIDTH<To, From>, &c->tail);
+    auto kernel = &copy_kernel<To, From, packs>;
+    LAUNCH(kernel, gpu_blocks(c->space.count), THREADS, *c);
+    return gpu_launched("copy");
 }
 
 int gpu_copy(CopyArgs *a)
@@ -88,22 +121,11 @@ int gpu_copy(CopyArgs *a)
     set_strides(&c.space, 0, a->dst.stride);
     set_strides(&c.space, 1, a->src.stride);
     c.dst = a->dst.data, c.src = a->src.data;
-    const unsigned blocks = gpu_blocks(a->count);
     if (a->dst.dtype == a->src.dtype)
-        with_size(a->dst.dtype, [&]<class Bits>() {
-            auto kernel = &move_kernel<Bits>;
-            LAUNCH(kernel, blocks, THREADS, c);
-            return 0;
-        });
-    else
-        with_dtype(a->dst.dtype, [&]<class To>() {
-            return with_dtype(a->src.dtype, [&]<class From>() {
-                auto kernel = &cast_kernel<To, From>;
-                LAUNCH(kernel, blocks, THREADS, c);
-                return 0;
-            });
-        });
-    return gpu_launched("copy");
+        return with_size(a->dst.dtype, [&]<class Bits>() { return launch_copy<Bits, Bits>(&c); });
+    return with_dtype(a->dst.dtype, [&]<class To>() {
+        return with_dtype(a->src.dtype, [&]<class From>() { return launch_copy<To, From>(&c); });
+    });
 }
 
 /* ---- fill ------------------------------------------------------------------------------------ */

@@ -225,6 +225,7 @@ static inline size_t gpu_dtype_size(int dtype)
  *   rank(), size()   its share of the row
  *   join(a, f)       f over the shares of all, always in the same order; all of the team must come */
 struct Alone {
+    static constexpr bool TOGETHER = false;
     static __device__ inline int64_t row() { return first_item(); }
     static __device__ inline int rank() { return 0; }
     static __device__ inline int size() { return 1; }
@@ -232,6 +233,7 @@ struct Alone {
 };
 
 struct Together {
+    static constexpr bool TOGETHER = true;
     static __device__ inline int64_t row() { return blockIdx.x; }
     static __device__ inline int rank() { return (int)threadIdx.x; }
     static __device__ inline int size() { return (int)blockDim.x; }

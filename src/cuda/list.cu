@@ -2,8 +2,8 @@
  *
  * A launch has a block for each CHUNK elements of an array.  Which array that is, and where it lies, is in a
  * table on the device, which is kept: the next step of a training loop mostly has the same addresses. */
-#include "cuda/cuda.cuh"
 #include "cuda/list_table.cuh"
+#include "cuda/pack.cuh"
 #include "optim/rules/all.h"
 
 enum { CHUNK = 1 << 14, MOST_NUMBERS = 12 };
@@ -35,12 +35,7 @@ template <class real> struct Numbers {
     real v[MOST_NUMBERS];
 };
 
-/* 16 bytes at once where all arrays lie so. */
-template <class T> struct alignas(16) Pack {
-    static constexpr int SIZE = 16 / sizeof(T);
-    T v[SIZE];
-};
-
+/* By packs where all arrays begin at one. */
 template <class T> static __device__ inline bool aligned(T *const *array, int arrays)
 {
     bool all = true;
@@ -52,7 +47,7 @@ template <class Rule, class T>
 static __device__ inline void step_pack(T *const *array, int64_t at, const Compute<T> *k)
 {
     Pack<T> pack[Rule::ARRAYS];
-    for (int a = 0; a < Rule::ARRAYS; a++) pack[a] = *(const Pack<T> *)(array[a] + at);
+    for (int a = 0; a < Rule::ARRAYS; a++) pack[a] = load_pack<Pack<T>>(array[a] + at);
     for (int i = 0; i < Pack<T>::SIZE; i++) {
         Compute<T> v[Rule::ARRAYS];
         for (int a = 0; a < Rule::ARRAYS; a++) v[a] = value_of(pack[a].v[i]);
@@ -60,7 +55,7 @@ static __device__ inline void step_pack(T *const *array, int64_t at, const Compu
         for (int a = 0; a < Rule::ARRAYS; a++) put(&pack[a].v[i], v[a]);
     }
     for (int a = 0; a < Rule::ARRAYS; a++)
-        if (a != 1) *(Pack<T> *)(array[a] + at) = pack[a];
+        if (a != 1) store_pack(array[a] + at, pack[a]);
 }
 
 template <class Rule, class T>
@@ -125,20 +120,21 @@ int gpu_list_rule(ListRuleArgs *a)
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/* Each term, how two sums join, and what becomes of the last one; in double. */
+/* Each term, how two sums join, and what becomes of the last one.  A thread's few terms add up as they are
+ * computed with, the sums of threads in double. */
 struct Squares {
-    static __device__ inline double term(double x) { return x * x; }
-    static __device__ inline double join(double a, double b) { return a + b; }
+    template <class C> static __device__ inline C term(C x) { return x * x; }
+    template <class C> static __device__ inline C join(C a, C b) { return a + b; }
     static __device__ inline double end(double sum) { return sqrt(sum); }
 };
 struct Sizes {
-    static __device__ inline double term(double x) { return fabs(x); }
-    static __device__ inline double join(double a, double b) { return a + b; }
+    template <class C> static __device__ inline C term(C x) { return x < 0 ? -x : x; }
+    template <class C> static __device__ inline C join(C a, C b) { return a + b; }
     static __device__ inline double end(double sum) { return sum; }
 };
 struct Largest { /* NaN wins */
-    static __device__ inline double term(double x) { return fabs(x); }
-    static __device__ inline double join(double a, double b) { return a > b || a != a ? a : b; }
+    template <class C> static __device__ inline C term(C x) { return x < 0 ? -x : x; }
+    template <class C> static __device__ inline C join(C a, C b) { return a > b || a != a ? a : b; }
     static __device__ inline double end(double most) { return most; }
 };
 template <class Kind> struct Joined {
@@ -149,11 +145,11 @@ template <class Kind, class T> static __global__ void norm_of_chunks(ListTable t
 {
     const ListShare share = share_of(table, CHUNK);
     const T *x = ((const T *const *)table.array)[share.list];
-    double sum = 0;
-    for (int64_t i = share.from + threadIdx.x; i < share.to; i += blockDim.x)
-        sum = Kind::join(sum, Kind::term((double)value_of(x[i])));
-    sum = Together::join(sum, Joined<Kind>());
-    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+    Compute<T> sum = 0;
+    read_row<Together>(x + share.from, share.to - share.from, 1,
+                       [&](int64_t, Compute<T> v) { sum = Kind::join(sum, Kind::term(v)); });
+    const double whole = Together::join((double)sum, Joined<Kind>());
+    if (threadIdx.x == 0) part[blockIdx.x] = whole;
 }
 
 template <class Kind, class Out>

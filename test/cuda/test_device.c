@@ -143,7 +143,8 @@ static void expect(Tensor *got, Tensor *want, double tolerance)
     assert_tensor_close(tensor_to_device(got, "cpu"), want, tolerance, tolerance);
 }
 
-/* Rows by a team, columns by threads, sums in chunks. */
+/* Rows by a team, columns by threads, sums in chunks.  Sums in f32 are off by what their terms would make
+ * without cancelling. */
 static void big_reductions(void **state)
 {
     (void)state;
@@ -153,7 +154,8 @@ static void big_reductions(void **state)
             TensorScope scope = tensor_scope_open();
             Tensor *cpu = pattern(SHAPE(shape[i][0], shape[i][1]), TENSOR_F32, "cpu"),
                    *far = tensor_to_device(cpu, test_device());
-            expect(tensor_sum(far, dim), tensor_sum(cpu, dim), 1e-6);
+            assert_tensor_close(tensor_to_device(tensor_sum(far, dim), "cpu"), tensor_sum(cpu, dim), 1e-6,
+                                1e-6 + 1e-8 * (double)shape[i][dim]);
             expect(tensor_amax(far, dim), tensor_amax(cpu, dim), 0);
             expect(tensor_argmax(far, dim), tensor_argmax(cpu, dim), 0);
             expect(tensor_logsumexp(far, dim), tensor_logsumexp(cpu, dim), 1e-6);

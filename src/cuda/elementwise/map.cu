@@ -37,6 +37,18 @@ static const unsigned char params_of[ROW_COUNT] = {
 #include <tapegrad/ops.def>
 };
 
+/* Those computed in float, halves among them. */
+static bool packed_dtype(int dtype) { return dtype <= TENSOR_BF16 && dtype != TENSOR_F64; }
+
+static bool in_packs_of(MapCall *m)
+{
+    const void *data[1 + ROW_OPERANDS] = { m->out };
+    size_t size[1 + ROW_OPERANDS] = { gpu_dtype_size(m->out_dtype) };
+    for (int k = 0; k < ROW_OPERANDS; k++)
+        data[1 + k] = m->in[k], size[1 + k] = gpu_dtype_size(m->in_dtype[k]);
+    return in_packs(&m->space, data, size, MAP_PACK, &m->tail);
+}
+
 int gpu_map(MapArgs *a)
 {
     if (a->count == 0) return 0;
@@ -50,6 +62,7 @@ int gpu_map(MapArgs *a)
         set_strides(&m.space, 1 + k, a->in[k].data ? a->in[k].stride : nullptr);
         m.in[k] = a->in[k].data, m.in_dtype[k] = a->in[k].dtype;
     }
+    m.packs = a->row < ROW_FAST && packed_dtype(compute_dtype(a)) && in_packs_of(&m);
     m.p = params_of[a->row] > 0 ? a->params[0] : 0, m.q = params_of[a->row] > 1 ? a->params[1] : 0;
     return launch(&m);
 }

@@ -2,8 +2,10 @@
 #ifndef TG_CUDA_MAP_CUH
 #define TG_CUDA_MAP_CUH
 
-#include "cuda/cuda.cuh"
+#include "cuda/pack.cuh"
 #include "device/rows.h"
+
+enum { MAP_PACK = 8 }; /* elements at once of a row in float: 16 bytes of halves */
 
 struct MapCall {
     Space<1 + ROW_OPERANDS> space; /* out, then the operands */
@@ -11,6 +13,8 @@ struct MapCall {
     const void *in[ROW_OPERANDS];
     int out_dtype, in_dtype[ROW_OPERANDS];
     double p, q;
+    bool packs; /* the space is one of packs; behind them: */
+    int64_t tail;
 };
 
 typedef int MapLauncher(const MapCall *m);

@@ -50,9 +50,10 @@ namespace rows {
 REALS(exp)
 REALS(exp2)
 REALS(expm1)
-REALS(log) REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan) REALS(asin) REALS(acos)
-    REALS(atan) REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh) REALS(lgamma)
-        REALS(erf) REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
+REALS(log)
+REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan) REALS(asin) REALS(acos) REALS(atan)
+    REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh) REALS(lgamma) REALS(erf)
+        REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
 #define REALS2(name)                                                                  \
     static __device__ inline float name(float a, float b) { return ::name##f(a, b); } \
     static __device__ inline double name(double a, double b) { return ::name(a, b); }
@@ -195,23 +196,90 @@ template <class T> __device__ inline T xlog1py(T a, T b) { return b != b ? b : a
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-template <class T, class F> __global__ void map_kernel(MapCall m)
+/* The same element for all of a pack where the stride is 0. */
+static __device__ inline void load_run(const MapCall &m, int k, int64_t at, float (&v)[MAP_PACK])
 {
-    const T p = (T)m.p, q = (T)m.q;
-    for (int64_t i = first_item(); i < m.space.count; i += item_step()) {
-        int64_t at[1 + ROW_OPERANDS];
-        offsets(m.space, i, at);
-        const T a = F::keep & KEEP_A ? load<T>(m.in[ROW_A], m.in_dtype[ROW_A], at[1 + ROW_A]) : (T)0;
-        const T b = F::keep & KEEP_B ? load<T>(m.in[ROW_B], m.in_dtype[ROW_B], at[1 + ROW_B]) : (T)0;
-        const T y = F::keep & KEEP_Y ? load<T>(m.in[ROW_Y], m.in_dtype[ROW_Y], at[1 + ROW_Y]) : (T)0;
-        const T g = F::keep & G ? load<T>(m.in[ROW_G], m.in_dtype[ROW_G], at[1 + ROW_G]) : (T)0;
-        store<T>(m.out, m.out_dtype, at[0], F::of(a, b, y, g, p, q));
+    const int dtype = m.in_dtype[k];
+    if (m.space.stride[1 + k][m.space.ndim - 1] == 0) {
+        const float x = load<float>(m.in[k], dtype, at);
+        for (float &each : v) each = x;
+    } else if (dtype == TENSOR_F32) {
+        const auto x = load_pack<Pack<float, MAP_PACK>>((const float *)m.in[k] + at);
+        for (int j = 0; j < MAP_PACK; j++) v[j] = x.v[j];
+    } else if (dtype == TENSOR_F16) {
+        const auto x = load_pack<Pack<__half, MAP_PACK>>((const __half *)m.in[k] + at);
+        for (int j = 0; j < MAP_PACK; j++) v[j] = value_of(x.v[j]);
+    } else {
+        const auto x = load_pack<Pack<__nv_bfloat16, MAP_PACK>>((const __nv_bfloat16 *)m.in[k] + at);
+        for (int j = 0; j < MAP_PACK; j++) v[j] = value_of(x.v[j]);
     }
 }
 
-template <class T, class F> int launch_row(const MapCall *m)
+template <class T> static __device__ inline void store_as(T *p, const float (&v)[MAP_PACK])
 {
-    auto kernel = &map_kernel<T, F>;
+    Pack<T, MAP_PACK> x;
+    for (int j = 0; j < MAP_PACK; j++) {
+        if constexpr (std::is_same_v<T, uint8_t>) x.v[j] = v[j] != 0;
+        else put(&x.v[j], v[j]);
+    }
+    store_pack(p, x);
+}
+
+static __device__ inline void store_run(const MapCall &m, int64_t at, const float (&v)[MAP_PACK])
+{
+    switch (m.out_dtype) {
+    case TENSOR_F32: store_as((float *)m.out + at, v); break;
+    case TENSOR_F16: store_as((__half *)m.out + at, v); break;
+    case TENSOR_BF16: store_as((__nv_bfloat16 *)m.out + at, v); break;
+    default: store_as((uint8_t *)m.out + at, v);
+    }
+}
+
+template <class F> static __device__ inline void map_packs(const MapCall &m, float p, float q)
+{
+    for (int64_t i = first_item(); i < m.space.count; i += item_step()) {
+        int64_t at[1 + ROW_OPERANDS];
+        float a[MAP_PACK] = {}, b[MAP_PACK] = {}, y[MAP_PACK] = {}, g[MAP_PACK] = {};
+        offsets(m.space, i, at);
+        if (F::keep & KEEP_A) load_run(m, ROW_A, at[1 + ROW_A], a);
+        if (F::keep & KEEP_B) load_run(m, ROW_B, at[1 + ROW_B], b);
+        if (F::keep & KEEP_Y) load_run(m, ROW_Y, at[1 + ROW_Y], y);
+        if (F::keep & G) load_run(m, ROW_G, at[1 + ROW_G], g);
+#pragma unroll
+        for (int j = 0; j < MAP_PACK; j++) a[j] = F::of(a[j], b[j], y[j], g[j], p, q);
+        store_run(m, at[0], a);
+    }
+}
+
+template <class T, class F>
+static __device__ inline void map_one(const MapCall &m, const int64_t (&at)[1 + ROW_OPERANDS], T p, T q)
+{
+    const T a = F::keep & KEEP_A ? load<T>(m.in[ROW_A], m.in_dtype[ROW_A], at[1 + ROW_A]) : (T)0;
+    const T b = F::keep & KEEP_B ? load<T>(m.in[ROW_B], m.in_dtype[ROW_B], at[1 + ROW_B]) : (T)0;
+    const T y = F::keep & KEEP_Y ? load<T>(m.in[ROW_Y], m.in_dtype[ROW_Y], at[1 + ROW_Y]) : (T)0;
+    const T g = F::keep & G ? load<T>(m.in[ROW_G], m.in_dtype[ROW_G], at[1 + ROW_G]) : (T)0;
+    store<T>(m.out, m.out_dtype, at[0], F::of(a, b, y, g, p, q));
+}
+
+/* By packs, and then what the one dimension has behind them; or all by element. */
+template <class T, class F, bool fast> __global__ void map_kernel(MapCall m)
+{
+    const T p = (T)m.p, q = (T)m.q;
+    int64_t at[1 + ROW_OPERANDS];
+    const bool packs = fast && m.packs;
+    if constexpr (fast && std::is_same_v<T, float>)
+        if (packs) map_packs<F>(m, p, q);
+    for (int64_t i = first_item(); i < (packs ? m.tail : m.space.count); i += item_step()) {
+        if (!packs) offsets(m.space, i, at);
+        for (int k = 0; k <= ROW_OPERANDS && packs; k++)
+            at[k] = m.space.stride[k][0] ? m.space.count * MAP_PACK + i : 0;
+        map_one<T, F>(m, at, p, q);
+    }
+}
+
+template <class T, class F, bool fast> int launch_row(const MapCall *m)
+{
+    auto kernel = &map_kernel<T, F, fast>;
     LAUNCH(kernel, gpu_blocks(m->space.count), THREADS, *m);
     return gpu_launched("map");
 }
@@ -219,9 +287,9 @@ template <class T, class F> int launch_row(const MapCall *m)
 /* ---- from a row's number to its kernel; NULL: the row is not for this type ------------------- */
 
 template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
-#define PART(name, suffix, part, has)                                 \
-    case 3 * ROW_##name + part:                                       \
-        if constexpr (has) return &launch_row<T, name##_##suffix<T>>; \
+#define PART(name, suffix, part, has)                                                          \
+    case 3 * ROW_##name + part:                                                                \
+        if constexpr (has) return &launch_row<T, name##_##suffix<T>, (ROW_##name < ROW_FAST)>; \
         else return nullptr;
 #define HAS_ROW_FLOATS is_real<T>
 #define HAS_ROW_NUMBERS true

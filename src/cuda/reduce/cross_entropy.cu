@@ -1,7 +1,7 @@
 /* cross_entropy.cu - class targets over dense logits [rows, classes, inner]; device.h has the formulas.
  *
  * Position i of rows * inner has its logits at (i / inner) classes inner + i % inner, inner apart. */
-#include "cuda/cuda.cuh"
+#include "cuda/pack.cuh"
 
 template <class T> struct EntropyCall {
     using C = Compute<T>;
@@ -24,9 +24,9 @@ template <class T> __device__ inline int64_t target_of(const EntropyCall<T> &c, 
     return t != c.ignore && (t < 0 || t >= c.classes) ? 0 : t;
 }
 
-template <class T> __device__ inline double weight_of(const EntropyCall<T> &c, int64_t k)
+template <class T> __device__ inline Compute<T> weight_of(const EntropyCall<T> &c, int64_t k)
 {
-    return c.weight ? (double)value_of(c.weight[k]) : 1;
+    return c.weight ? c.weight[k] : 1;
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
@@ -37,26 +37,25 @@ template <class Team, class T> __global__ void loss_kernel(EntropyCall<T> c)
     const int64_t i = Team::row(), n = c.classes;
     if (i >= c.positions) return;
     const T *x = c.x + i / c.inner * n * c.inner + i % c.inner;
-    const double s = c.smoothing;
-    C m = (C)-HUGE_VAL;
-    for (int64_t k = Team::rank(); k < n; k += Team::size()) m = Larger()(m, value_of(x[k * c.inner]));
+    const C s = (C)c.smoothing;
+    C m = (C)-HUGE_VAL, sum = 0, smooth = 0;
+    read_row<Team>(x, n, c.inner, [&](int64_t, C v) { m = Larger()(m, v); });
     m = Team::join(m, Larger());
-    double sum = 0, smooth = 0;
-    for (int64_t k = Team::rank(); k < n; k += Team::size())
-        sum += (double)exp_of(value_of(x[k * c.inner]) - m);
-    const C lse = (C)((double)m + log(Team::join(sum, AddUp())));
-    for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size())
-        smooth += weight_of(c, k) * ((double)lse - (double)value_of(x[k * c.inner]));
-    smooth = Team::join(smooth, AddUp());
+    read_row<Team>(x, n, c.inner, [&](int64_t, C v) { sum += exp_of(v - m); });
+    const C lse = m + log(Team::join(sum, AddUp()));
+    if (s != 0) {
+        read_row<Team>(x, n, c.inner, [&](int64_t k, C v) { smooth += weight_of(c, k) * (lse - v); });
+        smooth = Team::join(smooth, AddUp());
+    }
     if (Team::rank() != 0) return;
     const int64_t t = target_of(c, i);
-    put(c.lse + i, lse);
-    double loss = 0;
+    C loss = 0;
     if (t != c.ignore) {
-        loss = (1 - s) * weight_of(c, t) * ((double)lse - (double)value_of(x[t * c.inner]));
-        if (s != 0) loss += s / (double)n * smooth;
+        loss = (1 - s) * weight_of(c, t) * (lse - value_of(x[t * c.inner]));
+        if (s != 0) loss += s / (C)n * smooth;
     }
-    put(c.loss + i, (C)loss);
+    put(c.lse + i, lse);
+    put(c.loss + i, loss);
 }
 
 /* One block. */
@@ -64,7 +63,7 @@ template <class T> __global__ void weight_sum_kernel(EntropyCall<T> c)
 {
     double sum = 0;
     for (int64_t i = threadIdx.x; i < c.positions; i += blockDim.x)
-        if (c.target[i] != c.ignore) sum += weight_of(c, target_of(c, i));
+        if (c.target[i] != c.ignore) sum += (double)weight_of(c, target_of(c, i));
     sum = Together::join(sum, AddUp());
     if (threadIdx.x == 0) put(c.weight_sum, (Compute<T>)sum);
 }
@@ -98,20 +97,21 @@ template <class Team, class T> __global__ void entropy_grad_kernel(EntropyCall<T
     const int64_t i = Team::row(), n = c.classes, at = i / c.inner * n * c.inner + i % c.inner;
     if (i >= c.positions) return;
     const int64_t t = target_of(c, i);
-    const double s = c.smoothing, g = (double)value_of(c.g[i * c.g_stride]);
-    double all = 0; /* sum of the weights, for smoothing */
+    const T *const x[] = { c.x + at };
+    const C s = (C)c.smoothing, g = c.g[i * c.g_stride];
+    C all = 0; /* sum of the weights, for smoothing */
     for (int64_t k = Team::rank(); s != 0 && k < n; k += Team::size()) all += weight_of(c, k);
     all = Team::join(all, AddUp());
     const bool ignored = t == c.ignore;
-    const double own = ignored ? 0 : g * (1 - s) * weight_of(c, t), share = g * s / (double)n;
-    const C lse = value_of(c.lse[i]), scale = (C)(own + share * all);
-    for (int64_t k = Team::rank(); k < n; k += Team::size()) {
-        const int64_t to = at + k * c.inner;
-        double d = ignored ? 0 : (double)(scale * exp_of(value_of(c.x[to]) - lse));
-        if (!ignored && k == t) d -= own;
-        if (!ignored && s != 0) d -= share * weight_of(c, k);
-        put(c.dx + to, (C)d);
-    }
+    const C own = ignored ? 0 : g * (1 - s) * weight_of(c, t), share = g * s / (C)n, lse = c.lse[i],
+            scale = own + share * all;
+    walk_row<Team>(x, c.dx + at, n, c.inner, [&](int64_t k, const Values<T, 1> &of) {
+        if (ignored) return (C)0;
+        C d = scale * exp_of(of.v[0] - lse);
+        if (k == t) d -= own;
+        if (s != 0) d -= share * weight_of(c, k);
+        return d;
+    });
 }
 
 int gpu_cross_entropy_grad(CrossEntropyGradArgs *a)

@@ -2,10 +2,12 @@
  *
  *  - The reduced positions are cut into chunks whose number follows from the counts alone.  A team folds one
  *    chunk of one kept position; a second pass folds the chunks.
- *  - Floats are folded in double, integers in i64, where sums wrap.
+ *  - f32 and the halves are folded in f32 where that is enough: products, powers and squares that might leave
+ *    its range are in double, as f64 is; integers in i64, where sums wrap.
+ *  - Rows that lie together are read in packs.
  *  - var and logsumexp are two folds: the second takes the first's result, the mean or the maximum, as its
  *    shift. */
-#include "cuda/cuda.cuh"
+#include "cuda/pack.cuh"
 
 enum Fold {
     FOLD_SUM,
@@ -38,29 +40,29 @@ template <int fold, class A> __device__ inline A identity()
 {
     if constexpr (fold == FOLD_PROD) return 1;
     else if constexpr (fold == FOLD_MAX || fold == FOLD_MAX_ABS)
-        return std::is_same_v<A, double> ? (A)-HUGE_VAL : (A)INT64_MIN;
+        return std::is_floating_point_v<A> ? (A)-HUGE_VAL : (A)INT64_MIN;
     else if constexpr (fold == FOLD_MIN || fold == FOLD_MIN_ABS)
-        return std::is_same_v<A, double> ? (A)HUGE_VAL : (A)INT64_MAX;
+        return std::is_floating_point_v<A> ? (A)HUGE_VAL : (A)INT64_MAX;
     else return 0;
 }
 
-/* p: the shift, or the power.  narrow: the elements are f32, whose exponentials need not be better. */
-template <int fold> __device__ inline double step(double a, double v, double p, bool narrow)
+/* p: the shift, or the power. */
+template <int fold, class A> __device__ inline A step(A a, A v, A p)
 {
     if constexpr (fold == FOLD_SUM) return a + v;
     else if constexpr (fold == FOLD_PROD) return a * v;
     else if constexpr (fold == FOLD_MAX) return v > a || v != v ? v : a;
     else if constexpr (fold == FOLD_MIN) return v < a || v != v ? v : a;
-    else if constexpr (fold == FOLD_ABS) return a + fabs(v);
+    else if constexpr (fold == FOLD_ABS) return a + (v < 0 ? -v : v);
     else if constexpr (fold == FOLD_SQUARE) return a + (v - p) * (v - p);
-    else if constexpr (fold == FOLD_MAX_ABS) return step<FOLD_MAX>(a, fabs(v), p, narrow);
-    else if constexpr (fold == FOLD_MIN_ABS) return step<FOLD_MIN>(a, fabs(v), p, narrow);
+    else if constexpr (fold == FOLD_MAX_ABS) return step<FOLD_MAX>(a, v < 0 ? -v : v, p);
+    else if constexpr (fold == FOLD_MIN_ABS) return step<FOLD_MIN>(a, v < 0 ? -v : v, p);
     else if constexpr (fold == FOLD_COUNT) return a + (v != 0);
-    else if constexpr (fold == FOLD_EXP) return a + (narrow ? (double)expf((float)(v - p)) : exp(v - p));
+    else if constexpr (fold == FOLD_EXP) return a + exp_of(v - p);
     else return a + pow(fabs(v), p);
 }
 
-template <int fold> __device__ inline int64_t step(int64_t a, int64_t v, double, bool)
+template <int fold> __device__ inline int64_t step(int64_t a, int64_t v, int64_t)
 {
     if constexpr (fold == FOLD_PROD) return (int64_t)((uint64_t)a * (uint64_t)v);
     else if constexpr (fold == FOLD_MAX) return v > a ? v : a;
@@ -72,7 +74,7 @@ template <int fold> __device__ inline int64_t step(int64_t a, int64_t v, double,
 template <int fold> struct JoinFolds {
     template <class A> __device__ inline A operator()(A a, A b) const
     {
-        return step<joining(fold)>(a, b, 0, false);
+        return step<joining(fold)>(a, b, (A)0);
     }
 };
 
@@ -145,30 +147,54 @@ struct FoldCall {
     const void *src;
     int dtype;
     int64_t chunk;       /* reduced positions a chunk */
+    bool row;            /* which lie side by side */
     const double *shift; /* of each kept position, or NULL: param is it */
     double param;
     void *partial; /* [chunks][kept]; NULL: one chunk, whose result is the result */
     Result result;
 };
 
+template <class Team, int fold, class T>
+static __device__ inline float fold_row(const T *x, int64_t n, float p)
+{
+    float a = identity<fold, float>();
+    read_row<Team>(x, n, 1, [&](int64_t, float v) { a = step<fold>(a, v, p); });
+    return a;
+}
+
+/* Of n floats or halves, the first at `at`. */
+template <class Team, int fold>
+static __device__ inline float fold_row(const FoldCall &c, int64_t at, int64_t n, float p)
+{
+    switch (c.dtype) {
+    case TENSOR_F32: return fold_row<Team, fold>((const float *)c.src + at, n, p);
+    case TENSOR_F16: return fold_row<Team, fold>((const __half *)c.src + at, n, p);
+    default: return fold_row<Team, fold>((const __nv_bfloat16 *)c.src + at, n, p);
+    }
+}
+
 template <class Team, class A, int fold> __global__ void fold_kernel(FoldCall c)
 {
     const int64_t row = Team::row(), begin = blockIdx.y * c.chunk;
     if (row >= c.kept.count) return;
     const int64_t end = c.reduced.count - begin < c.chunk ? c.reduced.count : begin + c.chunk;
-    const double p = c.shift ? c.shift[row] : c.param;
-    const bool narrow = c.dtype != TENSOR_F64;
+    const A p = (A)(c.shift ? c.shift[row] : c.param);
     int64_t base[1], at[1];
     A a = identity<fold, A>();
     offsets(c.kept, row, base);
-    for (int64_t i = begin + Team::rank(); i < end; i += Team::size()) {
-        offsets(c.reduced, i, at);
-        a = step<fold>(a, element<A>(c.src, c.dtype, base[0] + at[0]), p, narrow);
+    if (std::is_same_v<A, float> && Team::TOGETHER && c.row) {
+        a = fold_row<Team, fold>(c, base[0] + begin, end - begin, (float)p);
+    } else {
+        for (int64_t i = begin + Team::rank(); i < end; i += Team::size()) {
+            offsets(c.reduced, i, at);
+            a = step<fold>(a, element<A>(c.src, c.dtype, base[0] + at[0]), p);
+        }
     }
     a = Team::join(a, JoinFolds<fold>());
     if (Team::rank() != 0) return;
     if (c.partial) ((A *)c.partial)[blockIdx.y * c.kept.count + row] = a;
-    else finish(c.result, row, a);
+    else if constexpr (std::is_integral_v<A>) finish(c.result, row, a);
+    else finish(c.result, row, (double)a);
 }
 
 template <class A, int fold> int launch_fold(const FoldCall *c, bool team, unsigned chunks)
@@ -179,26 +205,41 @@ template <class A, int fold> int launch_fold(const FoldCall *c, bool team, unsig
     return gpu_launched("reduce");
 }
 
-template <int fold> int launch_either(bool integers, const FoldCall *c, bool team, unsigned chunks)
+typedef enum Folded { IN_F32, IN_F64, IN_I64 } Folded;
+
+/* What may leave the range of f32 where the result does not is folded in double. */
+static Folded folded_in(int fold, const FoldCall *c)
 {
-    return integers ? launch_fold<int64_t, fold>(c, team, chunks)
-                    : launch_fold<double, fold>(c, team, chunks);
+    const bool wide =
+        fold == FOLD_PROD || fold == FOLD_COUNT || fold == FOLD_POWER || (fold == FOLD_SQUARE && !c->shift);
+    return c->dtype >= TENSOR_I64 ? IN_I64 : c->dtype == TENSOR_F64 || wide ? IN_F64 : IN_F32;
 }
 
-static int launch(int fold, bool integers, const FoldCall *c, bool team, unsigned chunks)
+template <int fold> int launch_either(Folded in, const FoldCall *c, bool team, unsigned chunks)
+{
+    if constexpr (fold != FOLD_PROD && fold != FOLD_COUNT && fold != FOLD_POWER)
+        if (in == IN_F32) return launch_fold<float, fold>(c, team, chunks);
+    if constexpr (fold == joining(fold) || fold == FOLD_COUNT)
+        if (in == IN_I64) return launch_fold<int64_t, fold>(c, team, chunks);
+    return launch_fold<double, fold>(c, team, chunks);
+}
+
+static int launch(int fold, Folded in, const FoldCall *c, bool team, unsigned chunks)
 {
     switch (fold) {
-    case FOLD_SUM: return launch_either<FOLD_SUM>(integers, c, team, chunks);
-    case FOLD_PROD: return launch_either<FOLD_PROD>(integers, c, team, chunks);
-    case FOLD_MAX: return launch_either<FOLD_MAX>(integers, c, team, chunks);
-    case FOLD_MIN: return launch_either<FOLD_MIN>(integers, c, team, chunks);
-    case FOLD_COUNT: return launch_either<FOLD_COUNT>(integers, c, team, chunks);
-    case FOLD_ABS: return launch_fold<double, FOLD_ABS>(c, team, chunks);
-    case FOLD_SQUARE: return launch_fold<double, FOLD_SQUARE>(c, team, chunks);
-    case FOLD_MAX_ABS: return launch_fold<double, FOLD_MAX_ABS>(c, team, chunks);
-    case FOLD_MIN_ABS: return launch_fold<double, FOLD_MIN_ABS>(c, team, chunks);
-    case FOLD_EXP: return launch_fold<double, FOLD_EXP>(c, team, chunks);
-    case FOLD_POWER: return launch_fold<double, FOLD_POWER>(c, team, chunks);
+#define EITHER(fold_) \
+    case fold_: return launch_either<fold_>(in, c, team, chunks);
+        EITHER(FOLD_SUM)
+        EITHER(FOLD_PROD)
+        EITHER(FOLD_MAX)
+        EITHER(FOLD_MIN)
+        EITHER(FOLD_COUNT)
+        EITHER(FOLD_ABS)
+        EITHER(FOLD_SQUARE)
+        EITHER(FOLD_MAX_ABS)
+        EITHER(FOLD_MIN_ABS)
+        EITHER(FOLD_EXP)
+        EITHER(FOLD_POWER)
     default: return gpu_fail("fold number %d is unknown", fold);
     }
 }
@@ -220,26 +261,29 @@ static int64_t chunks_of(const FoldCall *c, bool team)
     return chunks < 1 ? 1 : chunks;
 }
 
-static int fold_all(int fold, bool integers, FoldCall *c)
+static int fold_all(int fold, FoldCall *c)
 {
+    static const int dtype_of[] = { TENSOR_F32, TENSOR_F64, TENSOR_I64 }; /* of partial results */
+    const Folded in = folded_in(fold, c);
     const bool team = rows_by_team(c);
     const int64_t wanted = chunks_of(c, team), kept = c->kept.count;
     c->chunk = (c->reduced.count + wanted - 1) / wanted;
     if (c->chunk < 1) c->chunk = 1;
     c->partial = nullptr;
-    if (wanted == 1) return launch(fold, integers, c, team, 1);
+    c->row = c->reduced.ndim == 1 && c->reduced.stride[0][0] == 1;
+    if (wanted == 1) return launch(fold, in, c, team, 1);
     const int64_t chunks = (c->reduced.count + c->chunk - 1) / c->chunk;
     Scratch partial((size_t)(chunks * kept) * 8);
     if (!partial.data) return -1;
     c->partial = partial.data;
-    if (launch(fold, integers, c, team, (unsigned)chunks)) return -1;
+    if (launch(fold, in, c, team, (unsigned)chunks)) return -1;
     FoldCall second = *c;
     second.kept.ndim = second.reduced.ndim = 1;
     second.kept.shape[0] = kept, second.kept.stride[0][0] = 1;
     second.reduced.shape[0] = second.reduced.count = chunks, second.reduced.stride[0][0] = kept;
-    second.src = partial.data, second.dtype = integers ? TENSOR_I64 : TENSOR_F64;
+    second.src = partial.data, second.dtype = dtype_of[in], second.row = kept == 1;
     second.chunk = chunks, second.partial = nullptr, second.shift = nullptr;
-    return launch(joining(fold), integers, &second, by_team(kept, chunks, kept), 1);
+    return launch(joining(fold), in, &second, by_team(kept, chunks, kept), 1);
 }
 
 /* ---- argmax, argmin: the first of the largest; NaN wins -------------------------------------- */
@@ -321,10 +365,10 @@ static int two_folds(const ReduceArgs *a, FoldCall *c)
     if (!shift.data) return -1;
     const Result last = c->result;
     c->result.kind = var ? SHIFT_MEAN : SHIFT_MAX, c->result.dtype = TENSOR_F64, c->result.out = shift.data;
-    if (fold_all(fold_of(a), false, c)) return -1;
+    if (fold_all(fold_of(a), c)) return -1;
     c->result = last;
     c->result.shift = c->shift = (const double *)shift.data;
-    return fold_all(var ? FOLD_SQUARE : FOLD_EXP, false, c);
+    return fold_all(var ? FOLD_SQUARE : FOLD_EXP, c);
 }
 
 int gpu_reduce(ReduceArgs *a)
@@ -344,5 +388,5 @@ int gpu_reduce(ReduceArgs *a)
         return integers ? launch_index<int64_t, false>(&c) : launch_index<double, false>(&c);
     if (a->kind == REDUCE_VAR || a->kind == REDUCE_STD || a->kind == REDUCE_LOGSUMEXP)
         return two_folds(a, &c);
-    return fold_all(fold_of(a), integers, &c);
+    return fold_all(fold_of(a), &c);
 }

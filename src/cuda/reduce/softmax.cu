@@ -2,8 +2,8 @@
  *
  * Row r of outer * inner begins at (r / inner) n inner + r % inner; its elements are inner apart.  The
  * maximum, which ignores NaN, is subtracted: the same quotient, and no overflow for any finite x.  Sums are
- * in double. */
-#include "cuda/cuda.cuh"
+ * of the type that is computed in, f32 of halves. */
+#include "cuda/pack.cuh"
 
 template <class T> struct SoftmaxCall {
     bool log;
@@ -17,19 +17,16 @@ template <class Team, class T> __global__ void softmax_kernel(SoftmaxCall<T> c)
     using C = Compute<T>;
     const int64_t row = Team::row(), at = row / c.inner * c.n * c.inner + row % c.inner;
     if (row >= c.rows) return;
-    C m = (C)-HUGE_VAL;
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size())
-        m = Larger()(m, value_of(c.x[at + i * c.inner]));
+    const T *const in[] = { c.x + at };
+    C m = (C)-HUGE_VAL, sum = 0;
+    read_row<Team>(in[0], c.n, c.inner, [&](int64_t, C x) { m = Larger()(m, x); });
     m = Team::join(m, Larger());
-    double sum = 0;
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size())
-        sum += (double)exp_of(value_of(c.x[at + i * c.inner]) - m);
+    read_row<Team>(in[0], c.n, c.inner, [&](int64_t, C x) { sum += exp_of(x - m); });
     sum = Team::join(sum, AddUp());
-    const C scale = (C)(c.log ? log(sum) : 1 / sum);
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size()) {
-        const C x = value_of(c.x[at + i * c.inner]) - m;
-        put(c.y + at + i * c.inner, c.log ? x - scale : scale * exp_of(x));
-    }
+    const C scale = c.log ? log(sum) : 1 / sum;
+    walk_row<Team>(in, c.y + at, c.n, c.inner, [&](int64_t, const Values<T, 1> &x) {
+        return c.log ? x.v[0] - m - scale : scale * exp_of(x.v[0] - m);
+    });
 }
 
 template <class Team, class T> __global__ void softmax_grad_kernel(SoftmaxCall<T> c)
@@ -37,17 +34,17 @@ template <class Team, class T> __global__ void softmax_grad_kernel(SoftmaxCall<T
     using C = Compute<T>;
     const int64_t row = Team::row(), at = row / c.inner * c.n * c.inner + row % c.inner;
     if (row >= c.rows) return;
-    double sum = 0;
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size()) {
-        const int64_t k = at + i * c.inner;
-        sum += (double)value_of(c.g[k]) * (c.log ? 1 : (double)value_of(c.x[k]));
-    }
-    const C s = (C)Team::join(sum, AddUp());
-    for (int64_t i = Team::rank(); i < c.n; i += Team::size()) {
-        const int64_t k = at + i * c.inner;
-        const C y = value_of(c.x[k]), g = value_of(c.g[k]);
-        put(c.y + k, c.log ? g - exp_of(y) * s : y * (g - s));
-    }
+    const T *const in[] = { c.x + at, c.g + at }; /* y and g */
+    C sum = 0;
+    walk_row<Team>(in, (T *)nullptr, c.n, c.inner, [&](int64_t, const Values<T, 2> &of) {
+        sum += c.log ? of.v[1] : of.v[0] * of.v[1];
+        return (C)0;
+    });
+    sum = Team::join(sum, AddUp());
+    walk_row<Team>(in, c.y + at, c.n, c.inner, [&](int64_t, const Values<T, 2> &of) {
+        const C y = of.v[0], g = of.v[1];
+        return c.log ? g - exp_of(y) * sum : y * (g - sum);
+    });
 }
 
 int gpu_softmax(SoftmaxArgs *a)
