@@ -388,6 +388,8 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(norm, NormArgs, FLOATS | HALVES)                           \
     K(norm_grad, NormArgs, FLOATS | HALVES)                      \
     K(random, RandomArgs, ALL)                                   \
+    K(attention, AttentionArgs, 1 << TENSOR_F32 | HALVES)        \
+    K(attention_grad, AttentionArgs, 1 << TENSOR_F32 | HALVES)   \
     K(rnn_step, RnnArgs, FLOATS | HALVES)                        \
     K(rnn_step_grad, RnnArgs, FLOATS | HALVES)                   \
     K(resample, ResampleArgs, FLOATS)                            \

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_ABI = 6, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 7, KERNEL_MAX_DIMS = 16 };
 enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_NO_MEMORY = -2, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
@@ -342,27 +342,33 @@ typedef struct RandomArgs {
     void *out; /* dense */
 } RandomArgs;
 
-/* attention - y = D(softmax(scale q k^T + mask)) v for each of `batch` items; q [rows, width], k [cols,
- * width], v [cols, value_width], mask [rows, cols].  at[i] is where item i begins, in elements; row and col
- * are strides.  A row without a finite score (and no NaN) has the probabilities 0.  D: the elements that
- * `keep` does not keep are 0, the others times keep_factor. shift and factor receive a value for each row: p
- * = factor e^(score - shift).  Backward reads them, and dy. */
+/* attention - y = D(softmax(scale q k^T + mask)) v for each item of a batch of `shape`; q [rows, width], k
+ * [cols, width], v [cols, value_width], mask [rows, cols].  The item at (i, j, ..) begins at sum_d (index[d]
+ * / each[d]) stride[d], in elements; row and col are strides.  A row without a finite score (and no NaN) has
+ * the probabilities 0.  D: the elements that `keep` does not keep are 0, the others times keep_factor. shift
+ * and factor receive a value for each row: p = factor e^(score - shift).  Backward reads them, dy, and, except
+ * the CPU's, y. */
 typedef struct AttentionOperand {
     const void *data; /* NULL: absent (mask) */
-    const int64_t *at;
+    int64_t each[KERNEL_MAX_DIMS], stride[KERNEL_MAX_DIMS];
     int64_t row, col;
 } AttentionOperand;
 typedef struct AttentionArgs {
-    int dtype;                 /* f32 or f64: of all but a bool mask */
-    bool causal, mask_is_bool; /* causal: row i sees columns 0..i */
+    int dtype;      /* shift and factor are f32 beside halves */
+    int mask_dtype; /* bool, or the same, or f32 beside halves */
+    bool causal;    /* row i sees columns 0..i */
+    int ndim;       /* of the batch */
+    int64_t shape[KERNEL_MAX_DIMS];
     int64_t batch, rows, cols, width, value_width;
+    int64_t share; /* so many items, one behind the other, share a gradient of k and of v */
     double scale, keep_factor;
     AttentionOperand q, k, v, mask;
-    const uint8_t *keep;        /* dense [batch, rows, cols], or NULL: all are kept */
-    void *shift, *factor;       /* dense [batch, rows] */
-    void *y;                    /* dense [batch, rows, value_width] */
-    const void *dy;             /* dense; backward: */
-    void *dq, *dk, *dv, *dmask; /* dense, a gradient for each item; NULL when not wanted */
+    const uint8_t *keep;  /* dense [batch, rows, cols], or NULL: all are kept */
+    void *shift, *factor; /* dense [batch, rows] */
+    void *y;              /* dense [batch, rows, value_width] */
+    const void *dy;       /* dense; backward: */
+    void *dq, *dmask;     /* dense, a gradient for each item; NULL when not wanted */
+    void *dk, *dv;        /* the same, [batch / share, cols, ...] */
 } AttentionArgs;
 /* rnn_step - one step of a recurrent layer, after its products: row by row of [rows, gates hidden], where rnn
  * has 1 gate, gru 3 (r, z, n) and lstm 4 (i, f, g, o), each `hidden` wide.  All dense, f32 or f64.

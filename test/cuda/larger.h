@@ -22,6 +22,9 @@ static const struct {
     { "linear", "33x40,24x40,24; 2x9x17,30x17,30" },
     { "linear_act", "33x40,24x40,24 {activation=gelu_tanh}; 2x9x17,30x17,30 {activation=relu}; "
                     "20x16,32x16,- {activation=gelu}" },
+    { "scaled_dot_product_attention",
+      "2x3x70x16,2x3x70x16,2x3x70x16,- {is_causal=1}; 2x4x67x24,2x2x81x24,2x2x81x40,67x81@bool "
+      "{enable_gqa=1}; 33x72,66x72,66x80,33x66; 2x35x8,2x40x8,2x40x8,- {dropout_p=.3}" },
     { "sort", "5000 {dim=0}; 3x5000@i64:0..900 {dim=1 descending=1}; 2500x2 {dim=0}; 300x20@u8 {dim=1}" },
     { "topk", "9000 {k=7}; 3x5000 {k=2100}; 3000x2 {k=4 dim=0 largest=0}" },
     { "median_dim", "2x7001 {dim=1}; 40x50 {dim=0}" },

@@ -143,12 +143,12 @@ int launch_(Launch l, void *stream, void *const *ptrs, int np)
 }
 } // namespace cuemu
 using namespace cuemu;
-enum { DEVICES = 2 };
+enum { DEVICES = 2, COMPUTE_CAPABILITY = 9, MOST_SHARED = 227 << 10 };
 extern "C" {
 cudaError_t cuemu_allow_shared(const void *kernel, int bytes)
 {
     HOLD;
-    if (bytes < 0 || bytes > 227 << 10) return err(cudaErrorInvalidValue);
+    if (bytes < 0 || bytes > MOST_SHARED) return err(cudaErrorInvalidValue);
     allowed_shared[kernel] = (size_t)bytes;
     return cudaSuccess;
 }
@@ -173,12 +173,24 @@ cudaError_t cudaGetDeviceCount(int *n)
 
 cudaError_t cudaSetDevice(int d) { return err(d < 0 || d >= DEVICES ? cudaErrorInvalidDevice : cudaSuccess); }
 
+cudaError_t cudaGetDevice(int *d)
+{
+    *d = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int)
+{
+    *v = a == cudaDevAttrComputeCapabilityMajor ? COMPUTE_CAPABILITY : MOST_SHARED;
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
     *p = cudaDeviceProp{};
     strcpy(p->name, "cuemu (CPU)");
     p->totalGlobalMem = 4ull << 30;
-    p->major = 9;
+    p->major = COMPUTE_CAPABILITY;
     p->multiProcessorCount = 4;
     return cudaSuccess;
 }

@@ -92,26 +92,38 @@ static int product(const AttentionArgs *a, int64_t m, int64_t n, int64_t k, Side
     return gemm_cpu(&call, 1);
 }
 
+/* Where row 0 of an item lies. */
+static int64_t first_of(const AttentionArgs *a, const AttentionOperand *x, int64_t item)
+{
+    int64_t first = 0;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        first += item % a->shape[d] / x->each[d] * x->stride[d];
+        item /= a->shape[d];
+    }
+    return first;
+}
+
 static Side side(const AttentionArgs *a, const AttentionOperand *x, int64_t item, int64_t row)
 {
-    return (Side){ at(a, x->data, x->at[item] + row * x->row), x->row, x->col };
+    return (Side){ at(a, x->data, first_of(a, x, item) + row * x->row), x->row, x->col };
 }
 
 static Side flipped(Side x) { return (Side){ x.data, x.col, x.row }; }
 
 static void mask_row(const AttentionArgs *a, int64_t from, int64_t n, void *scores)
 {
+    const bool is_bool = a->mask_dtype == TENSOR_BOOL;
     const int64_t step = a->mask.col;
-    const uint8_t *bits = (const uint8_t *)a->mask.data + (a->mask_is_bool ? from : 0);
-    const float *f = (const float *)a->mask.data + (a->mask_is_bool ? 0 : from);
-    const double *d = (const double *)a->mask.data + (a->mask_is_bool ? 0 : from);
+    const uint8_t *bits = (const uint8_t *)a->mask.data + (is_bool ? from : 0);
+    const float *f = (const float *)a->mask.data + (is_bool ? 0 : from);
+    const double *d = (const double *)a->mask.data + (is_bool ? 0 : from);
     float *s = scores;
     double *sd = scores;
-    if (a->dtype == TENSOR_F64 && a->mask_is_bool)
+    if (a->dtype == TENSOR_F64 && is_bool)
         for (int64_t j = 0; j < n; j++) sd[j] = bits[j * step] ? sd[j] : -INFINITY;
     else if (a->dtype == TENSOR_F64)
         for (int64_t j = 0; j < n; j++) sd[j] += d[j * step];
-    else if (a->mask_is_bool)
+    else if (is_bool)
         for (int64_t j = 0; j < n; j++) s[j] = bits[j * step] ? s[j] : -INFINITY;
     else
         for (int64_t j = 0; j < n; j++) s[j] += f[j * step];
@@ -123,8 +135,9 @@ static int score(const Block *b, void *s)
     if (product(a, b->m, b->n, a->width, side(a, &a->q, b->item, b->first),
                 flipped(side(a, &a->k, b->item, 0)), s, b->n, a->scale, 0))
         return -1;
+    const int64_t first = a->mask.data ? first_of(a, &a->mask, b->item) : 0;
     for (int64_t r = 0; r < b->m && a->mask.data; r++)
-        mask_row(a, a->mask.at[b->item] + (b->first + r) * a->mask.row, b->n, at(a, s, r * b->n));
+        mask_row(a, first + (b->first + r) * a->mask.row, b->n, at(a, s, r * b->n));
     return 0;
 }
 

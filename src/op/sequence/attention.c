@@ -7,10 +7,8 @@
  * D is dropout.  A row of p whose scores are all -inf is 0, and so are its gradients.
  *
  * The kernel reads q, k and v where they lie, an item (a head of a batch) at a time; extras 0 and 1 are what
- * it keeps of each row, extra 2 the mask of dropout.  Devices without the kernel, and sweeps that are
- * recorded, form all of p by ops. */
+ * it keeps of each row.  Calls that a device declines, and sweeps that are recorded, form all of p by ops. */
 #include <math.h>
-#include "cpu/shape/host_tables.h"
 #include "op/reduce/reduce.h"
 #include "attention.h"
 #include "op/elementwise/dropout.h"
@@ -125,75 +123,80 @@ static int shape(OpCall *c)
 
 /* ---- by the kernel --------------------------------------------------------------------------- */
 
-/* Operands in the dtype of the computation, and where each item of the batch begins in them. */
+/* Operands in dtypes that the kernel reads, and the arguments that both directions have. */
 typedef struct Layout {
     AttentionArgs args;
-    int batch_ndim;
-    int64_t batch[TENSOR_MAX_DIMS];
     const Tensor *x[OPERANDS];
-    Tensor *offsets; /* i64 [OPERANDS, items] */
 } Layout;
 
-/* Of the items of x's batch, some of which serve several items of the result. */
-static void fill_offsets(const Layout *l, const Tensor *x, int64_t *at)
+/* Items of x's batch may serve several items of the result. */
+static AttentionOperand operand(const AttentionArgs *a, const Tensor *x)
 {
-    int64_t each[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
-    for (int d = l->batch_ndim - 1, e = x->ndim - 3; d >= 0; d--, e--) {
-        each[d] = e < 0 ? 1 : l->batch[d] / x->shape[e];
-        stride[d] = e < 0 ? 0 : x->stride[e];
+    AttentionOperand o = { .data = x->data, .row = x->stride[x->ndim - 2], .col = x->stride[x->ndim - 1] };
+    for (int d = a->ndim - 1, e = x->ndim - 3; d >= 0; d--, e--) {
+        o.each[d] = e < 0 || x->shape[e] == 0 ? 1 : a->shape[d] / x->shape[e];
+        o.stride[d] = e < 0 ? 0 : x->stride[e];
     }
-    host_offsets(at, 0, l->batch_ndim, l->batch, each, stride);
+    return o;
 }
 
-static AttentionOperand operand(const Layout *l, int i)
+/* As it is, or a copy in the dtype that the kernel reads. */
+static const Tensor *readable(const AttentionArgs *a, const Tensor *x, bool is_mask)
 {
-    const Tensor *x = l->x[i];
-    int64_t *at = (int64_t *)l->offsets->data + i * l->args.batch;
-    if (l->args.batch) fill_offsets(l, x, at);
-    return (AttentionOperand){ x->data, at, x->stride[x->ndim - 2], x->stride[x->ndim - 1] };
+    const bool wide = is_mask && dtype_is_half(a->dtype);
+    if (x->dtype == a->dtype || (is_mask && x->dtype == TENSOR_BOOL) || (wide && x->dtype == TENSOR_F32))
+        return x;
+    return own(raw_cast(x, wide ? TENSOR_F32 : a->dtype));
+}
+
+/* So many heads of q, one behind the other, have one gradient of k and v: the device's kernel adds them up.
+ * */
+static int64_t shared_heads(const TensorAttentionArgs *p, Tensor *const *in)
+{
+    const Tensor *q = in[Q], *k = in[K], *v = in[V];
+    if (!p->enable_gqa || on_host(q->place) || k->shape[k->ndim - 3] != v->shape[v->ndim - 3]) return 1;
+    return q->shape[q->ndim - 3] / k->shape[k->ndim - 3];
 }
 
 /* y: of the shape of the result. */
 static int lay_out(const TensorAttentionArgs *p, Tensor *const *in, TensorShape y, Layout *l)
 {
     const Tensor *q = in[Q], *v = in[V], *mask = in[MASK];
-    const int dtype = q->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    *l = (Layout){ .batch_ndim = y.ndim - 2,
-                   .args = { .dtype = dtype,
+    const int dtype = TAKES(q->place, attention, q->dtype) || q->dtype == TENSOR_F64 ? q->dtype : TENSOR_F32;
+    *l = (Layout){ .args = { .dtype = dtype,
+                             .ndim = y.ndim - 2,
                              .batch = 1,
                              .causal = p->is_causal,
                              .scale = p->scale,
-                             .mask_is_bool = mask && mask->dtype == TENSOR_BOOL,
                              .rows = q->shape[q->ndim - 2],
                              .width = q->shape[q->ndim - 1],
                              .cols = v->shape[v->ndim - 2],
                              .value_width = v->shape[v->ndim - 1],
+                             .share = shared_heads(p, in),
                              .keep_factor = p->dropout_p < 1 ? 1 / (1 - p->dropout_p) : 0 } };
-    for (int i = 0; i < l->batch_ndim; i++) l->args.batch *= l->batch[i] = y.dim[i];
-    l->offsets = own(new_tensor(SHAPE(OPERANDS, l->args.batch), TENSOR_I64, &cpu_place));
-    if (!l->offsets) return -1;
-    for (int i = Q; i < OPERANDS; i++) {
-        if (!in[i]) continue;
-        const bool as_it_is = in[i]->dtype == dtype || in[i]->dtype == TENSOR_BOOL;
-        if (!(l->x[i] = as_it_is ? in[i] : own(raw_cast(in[i], dtype)))) return -1;
-    }
-    AttentionOperand *to[] = { &l->args.q, &l->args.k, &l->args.v, &l->args.mask };
+    AttentionArgs *a = &l->args;
+    for (int i = 0; i < a->ndim; i++) a->batch *= a->shape[i] = y.dim[i];
+    for (int i = Q; i < OPERANDS; i++)
+        if (in[i] && !(l->x[i] = readable(a, in[i], i == MASK))) return -1;
+    a->q = operand(a, l->x[Q]), a->k = operand(a, l->x[K]), a->v = operand(a, l->x[V]);
     if (mask) {
-        int64_t dim[TENSOR_MAX_DIMS];
+        int64_t dim[TENSOR_MAX_DIMS], stride[TENSOR_MAX_DIMS];
         memcpy(dim, y.dim, sizeof *dim * (size_t)y.ndim);
-        const TensorShape scores = with_matrix(l->batch_ndim, dim, l->args.rows, l->args.cols);
-        int64_t stride[TENSOR_MAX_DIMS];
+        const TensorShape scores = with_matrix(a->ndim, dim, a->rows, a->cols);
         broadcast_strides(l->x[MASK], scores, stride);
         l->x[MASK] = own(new_view(l->x[MASK], scores.ndim, scores.dim, stride, 0));
         if (!l->x[MASK]) return -1;
+        a->mask = operand(a, l->x[MASK]), a->mask_dtype = l->x[MASK]->dtype;
     }
-    for (int i = Q; i < OPERANDS; i++)
-        if (l->x[i]) *to[i] = operand(l, i);
     return 0;
 }
 
-static Tensor *room(TensorShape shape, int dtype) { return own(new_tensor(shape, dtype, &cpu_place)); }
+static Tensor *room(TensorShape shape, int dtype, const Place *place)
+{
+    return own(new_tensor(shape, dtype, place));
+}
 
+/* Extras: shift, factor, the mask of dropout, and the result, which the kernels of devices read again. */
 static int by_kernel(OpCall *c, Tensor *keep)
 {
     Tensor *y = op_output(c, 0);
@@ -201,13 +204,15 @@ static int by_kernel(OpCall *c, Tensor *keep)
     Layout l;
     if (lay_out(op_params(c), in, shape_of(y), &l)) return -1;
     const int64_t lines = l.args.batch * l.args.rows;
-    Tensor *shift = room(SHAPE(lines), l.args.dtype), *factor = room(SHAPE(lines), l.args.dtype);
-    Tensor *wide = y->dtype == l.args.dtype ? y : room(shape_of(y), l.args.dtype);
+    const int sums = dtype_is_half(l.args.dtype) ? TENSOR_F32 : l.args.dtype;
+    Tensor *shift = room(SHAPE(lines), sums, y->place), *factor = room(SHAPE(lines), sums, y->place);
+    Tensor *wide = y->dtype == l.args.dtype ? y : room(shape_of(y), l.args.dtype, y->place);
     if (!shift || !factor || !wide) return -1;
     l.args.shift = shift->data, l.args.factor = factor->data, l.args.y = wide->data,
     l.args.keep = keep ? keep->data : NULL;
     if (RUN_KERNEL(c->name, y->place, attention, &l.args) || (wide != y && raw_copy(y, wide))) return -1;
-    return op_save(c, shift) || op_save(c, factor) || (keep && op_save(c, keep)) ? -1 : 0;
+    if (op_save(c, shift) || op_save(c, factor) || (keep && op_save(c, keep))) return -1;
+    return on_host(y->place) ? 0 : op_save(c, own(new_view(y, y->ndim, y->shape, y->stride, 0)));
 }
 
 /* ---- by ops ---------------------------------------------------------------------------------- */
@@ -299,8 +304,8 @@ static int forward(OpCall *c)
         keep = dropout_mask(c, scores, p->dropout_p, y->place);
         if (!keep) return -1;
     }
-    p->fused = y->place->device->attention != NULL;
-    return p->fused ? by_kernel(c, keep) : forward_by_ops(c, keep);
+    p->fused = !by_kernel(c, keep);
+    return p->fused ? 0 : take_decline() ? forward_by_ops(c, keep) : -1;
 }
 
 static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor **dx)
@@ -309,25 +314,32 @@ static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor 
     Tensor *in[OPERANDS] = { NULL }, *made[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
         if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
-    const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1), *g = dense_float(dy);
+    const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1),
+                 *g = DENSE_FOR(attention_grad, dy), *y = NULL;
     Layout l;
     if (!shift || !factor || !g || lay_out(p, in, shape_of(dy), &l)) return -1;
-    const int64_t sides[OPERANDS][2] = { { l.args.rows, l.args.width },
-                                         { l.args.cols, l.args.width },
-                                         { l.args.cols, l.args.value_width },
-                                         { l.args.rows, l.args.cols } };
-    for (int i = Q; i < OPERANDS; i++)
+    if (!on_host(dy->place) && !(y = op_saved_extra(c, keep ? 3 : 2))) return -1;
+    AttentionArgs *a = &l.args;
+    int64_t heads[TENSOR_MAX_DIMS];
+    memcpy(heads, a->shape, sizeof heads);
+    if (a->share > 1) heads[a->ndim - 1] /= a->share;
+    const int64_t sides[OPERANDS][2] = {
+        { a->rows, a->width }, { a->cols, a->width }, { a->cols, a->value_width }, { a->rows, a->cols }
+    };
+    for (int i = Q; i < OPERANDS; i++) {
+        int64_t *batch = i == K || i == V ? heads : a->shape;
         if (op_wants(c, i) &&
-            !(made[i] = room(with_matrix(l.batch_ndim, l.batch, sides[i][0], sides[i][1]), l.args.dtype)))
+            !(made[i] = room(with_matrix(a->ndim, batch, sides[i][0], sides[i][1]), a->dtype, dy->place)))
             return -1;
-    l.args.shift = shift->data, l.args.factor = factor->data, l.args.dy = g->data,
-    l.args.keep = keep ? keep->data : NULL;
-    l.args.dq = made[Q] ? made[Q]->data : NULL, l.args.dk = made[K] ? made[K]->data : NULL;
-    l.args.dv = made[V] ? made[V]->data : NULL, l.args.dmask = made[MASK] ? made[MASK]->data : NULL;
-    if (RUN_KERNEL(c->name, dy->place, attention_grad, &l.args)) return -1;
+    }
+    a->shift = shift->data, a->factor = factor->data, a->dy = g->data, a->keep = keep ? keep->data : NULL;
+    a->y = y ? y->data : NULL, a->dq = made[Q] ? made[Q]->data : NULL, a->dk = made[K] ? made[K]->data : NULL;
+    a->dv = made[V] ? made[V]->data : NULL, a->dmask = made[MASK] ? made[MASK]->data : NULL;
+    if (RUN_KERNEL(c->name, dy->place, attention_grad, a)) return -1;
     for (int i = Q; i < OPERANDS; i++) {
         if (!made[i]) continue;
-        Tensor *d = i == K || i == V ? gather_heads(p, made[i], op_input_shape(c, i)) : made[i];
+        const bool apart = (i == K || i == V) && a->share == 1;
+        Tensor *d = apart ? gather_heads(p, made[i], op_input_shape(c, i)) : made[i];
         if (!d || !(dx[i] = tensor_to(d, op_input_dtype(c, i)))) return -1;
     }
     return 0;
@@ -339,8 +351,11 @@ static int backward(OpCall *c, Tensor *dy, Tensor **dx)
     const bool drops = p->dropout_p > 0;
     Tensor *keep = drops ? op_saved_extra(c, p->fused ? 2 : 0) : NULL;
     if (drops && !keep) return -1;
-    return p->fused && !op_recording(c) ? backward_by_kernel(c, keep, dy, dx)
-                                        : backward_by_ops(c, keep, dy, dx);
+    if (p->fused && !op_recording(c)) {
+        const int status = backward_by_kernel(c, keep, dy, dx);
+        if (!status || !take_decline()) return status;
+    }
+    return backward_by_ops(c, keep, dy, dx);
 }
 
 static const OpField fields[] = { OP_OPTION(TensorAttentionArgs, dropout_p, is_causal, scale, enable_gqa),

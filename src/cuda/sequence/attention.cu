@@ -1,0 +1,96 @@
+/* attention.cu - attention without its matrix of scores: which calls the kernels take, and what backward
+ * needs first.  Halves go by tensor cores (attention_halves.cu), f32 by multiplications and additions in f32
+ * (attention_f32.cu); widths of 64 and 128, and smaller ones as these.
+ *
+ * A block of threads has a tile of rows and goes over the columns by tiles (Dao, "FlashAttention-2", 2023);
+ * in backward one kernel has rows and makes dq, another has columns and makes dk and dv, so that every sum
+ * has one owner and one order. */
+#include "cuda/sequence/attention.cuh"
+
+/* ---- sum dy y -------------------------------------------------------------------------------- */
+
+enum { LANES = 32 };
+
+/* A warp a row. */
+template <class T>
+__global__ void row_dots(int64_t rows, int width, bool wide, const T *x, const T *y, float *out)
+{
+    constexpr int EACH = 16 / sizeof(T);
+    const int64_t row = first_item() / LANES;
+    const int lane = (int)threadIdx.x % LANES, step = wide ? EACH : 1;
+    if (row >= rows) return;
+    x += row * width, y += row * width;
+    float sum = 0;
+    for (int i = lane * step; i < width; i += LANES * step)
+        if (wide) {
+            const Bytes16 a = *(const Bytes16 *)(x + i), b = *(const Bytes16 *)(y + i);
+            for (int k = 0; k < EACH; k++) sum += value_of(((const T *)&a)[k]) * value_of(((const T *)&b)[k]);
+        } else sum += value_of(x[i]) * value_of(y[i]);
+    for (int half = LANES / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
+    if (lane == 0) out[row] = sum;
+}
+
+static int dots(const AttentionCall &c, float *out)
+{
+    const int64_t rows = c.a.batch * c.a.rows;
+    return with_float(c.a.dtype, [=, &c]<class T>() -> int {
+        LAUNCH((row_dots<T>), (unsigned)((rows * LANES + THREADS - 1) / THREADS), THREADS, rows,
+               (int)c.a.value_width, c.wide_y, (const T *)c.a.dy, (const T *)c.a.y, out);
+        return gpu_launched("attention_grad");
+    });
+}
+
+/* ---- which calls ----------------------------------------------------------------------------- */
+
+static bool is_half(const AttentionArgs *a) { return a->dtype == TENSOR_F16 || a->dtype == TENSOR_BF16; }
+
+/* Does every row of it lie on a multiple of 16 bytes? */
+static bool is_wide(const AttentionArgs *a, const AttentionOperand &x, int64_t rows, int64_t width)
+{
+    const int64_t each = 16 / (int64_t)gpu_dtype_size(a->dtype);
+    if (x.col != 1 || width % each || (uintptr_t)x.data % 16 || (rows > 1 && x.row % each)) return false;
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] > x.each[d] && x.stride[d] % each) return false;
+    return true;
+}
+
+static bool takes(const AttentionArgs *a)
+{
+    int device = 0, most = 0;
+    if (a->width > ATTENTION_WIDTH || a->value_width > ATTENTION_WIDTH) return false;
+    if (attention_blocks(a->batch, a->rows > a->cols ? a->rows : a->cols, LANES) >= 1ll << 26) return false;
+    if (is_half(a)) return gpu_has_mma();
+    return a->dtype == TENSOR_F32 && cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&
+           attention_f32_room(a) <= (size_t)most;
+}
+
+static AttentionCall call_of(const AttentionArgs *a)
+{
+    const bool wide = a->value_width * (int64_t)gpu_dtype_size(a->dtype) % 16 == 0;
+    return { *a,
+             is_wide(a, a->q, a->rows, a->width),
+             is_wide(a, a->k, a->cols, a->width),
+             is_wide(a, a->v, a->cols, a->value_width),
+             wide && (uintptr_t)a->dy % 16 == 0 && (uintptr_t)a->y % 16 == 0,
+             nullptr };
+}
+
+int gpu_attention(AttentionArgs *a)
+{
+    if (!takes(a)) return KERNEL_DECLINED;
+    if (a->batch * a->rows == 0) return KERNEL_DONE;
+    const AttentionCall c = call_of(a);
+    return is_half(a) ? attention_halves(c) : attention_f32(c);
+}
+
+int gpu_attention_grad(AttentionArgs *a)
+{
+    if (!takes(a) || a->dmask || !a->y) return KERNEL_DECLINED;
+    AttentionCall c = call_of(a);
+    Scratch delta((size_t)(a->batch * a->rows) * sizeof(float));
+    if (!delta.data) return KERNEL_FAILED;
+    c.delta = (const float *)delta.data;
+    if (a->batch * a->rows > 0 && dots(c, (float *)delta.data)) return KERNEL_FAILED;
+    return is_half(a) ? attention_halves_grad(c) : attention_f32_grad(c);
+}

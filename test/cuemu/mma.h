@@ -1,0 +1,113 @@
+/* mma.h - what src/cuda/mma.cuh has from tensor cores, by the emulator: fragments lie as there, products are
+ * summed in f32, and copies into shared memory arrive when they are waited for, and not before. */
+#pragma once
+#include <vector>
+
+namespace cuemu {
+struct Fragments { /* of a lane */
+    float a[4][2], b[2][2], *d;
+};
+
+static inline float element_of(__half, unsigned bits) { return __half2float(__half{ (uint16_t)bits }); }
+static inline float element_of(__nv_bfloat16, unsigned bits)
+{
+    return __bfloat162float(__nv_bfloat16{ (uint16_t)bits });
+}
+
+/* The sums of a lane, from the fragments of all. */
+static inline uint64_t multiply(const uint64_t *value, uint32_t lanes, int lane)
+{
+    if (lanes != 0xffffffffu) fail("mma of a warp that lacks lanes (arrived %08x)", lanes);
+    for (int i = 0; i < 4; i++) {
+        float *d = ((const Fragments *)value[lane])->d + i;
+        for (int k = 0; k < 16; k++) {
+            const Fragments *a = (const Fragments *)value[lane / 4 * 4 + k % 8 / 2];
+            const Fragments *b = (const Fragments *)value[(lane % 4 * 2 + i % 2) * 4 + k % 8 / 2];
+            *d += a->a[i / 2 + k / 8 * 2][k % 2] * b->b[k / 8][k % 2];
+        }
+    }
+    return 0;
+}
+
+/* One word of a lane: `which` is 32 matrices + the lane. */
+template <bool TRANSPOSED> uint64_t matrix_word(const uint64_t *value, uint32_t lanes, int which)
+{
+    if (lanes != 0xffffffffu) fail("ldmatrix of a warp that lacks lanes (arrived %08x)", lanes);
+    const int matrix = which / 32, far = which % 32 / 4, near = which % 4 * 2;
+    uint16_t half[2];
+    for (int i = 0; i < 2; i++) {
+        const int row = TRANSPOSED ? near + i : far, column = TRANSPOSED ? far : near + i;
+        memcpy(&half[i], (const char *)value[matrix * 8 + row] + 2 * column, sizeof half[i]);
+    }
+    return half[0] | (uint32_t)half[1] << 16;
+}
+
+template <bool TRANSPOSED> void matrices(unsigned (&r)[4], const void *row, const char *file, int line)
+{
+    if ((uintptr_t)row % 16) fail("%s:%d: a row of ldmatrix is not aligned to 16 bytes", file, line);
+    for (int m = 0; m < 4; m++)
+        r[m] = (unsigned)warp(0xffffffffu, (uintptr_t)row, matrix_word<TRANSPOSED>, m * 32 + (int)X.lane,
+                              false, file, line);
+}
+
+struct Copies { /* of a thread, which waits for all of them before it ends */
+    struct Copy {
+        void *to;
+        const void *from; /* nullptr: zeros */
+    };
+    std::vector<Copy> copy;
+    std::vector<size_t> end;
+};
+inline Copies all_copies[1024];
+inline Copies &my_copies() { return all_copies[X.tidx.x + X.bdim.x * (X.tidx.y + X.bdim.y * X.tidx.z)]; }
+} // namespace cuemu
+
+template <class T> void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, CUEMU_AT)
+{
+    cuemu::Fragments f;
+    const unsigned b[2] = { b0, b1 };
+    for (int i = 0; i < 8; i++) f.a[i / 2][i % 2] = cuemu::element_of(T(), a[i / 2] >> i % 2 * 16);
+    for (int i = 0; i < 4; i++) f.b[i / 2][i % 2] = cuemu::element_of(T(), b[i / 2] >> i % 2 * 16);
+    f.d = d;
+    cuemu::warp(0xffffffffu, (uint64_t)(uintptr_t)&f, cuemu::multiply, (int)cuemu::X.lane, true, file, line);
+    __syncwarp(0xffffffffu, file, line); /* the others have read f */
+}
+
+static inline void load_matrices(unsigned (&r)[4], const void *row, CUEMU_AT)
+{
+    cuemu::matrices<false>(r, row, file, line);
+}
+static inline void load_transposed(unsigned (&r)[4], const void *row, CUEMU_AT)
+{
+    cuemu::matrices<true>(r, row, file, line);
+}
+
+static inline void copy16(void *to, const void *from, bool there, CUEMU_AT)
+{
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
+        cuemu::fail("%s:%d: a copy of 16 bytes is not aligned to them", file, line);
+    memset(to, 0xff, 16);
+    cuemu::my_copies().copy.push_back({ to, there ? from : nullptr });
+}
+static inline void end_of_copies() { cuemu::my_copies().end.push_back(cuemu::my_copies().copy.size()); }
+template <int N> void wait_for_copies()
+{
+    cuemu::Copies &mine = cuemu::my_copies();
+    if (mine.end.size() <= N) return;
+    const size_t ends = mine.end.size() - N, n = mine.end[ends - 1];
+    for (size_t i = 0; i < n; i++)
+        if (mine.copy[i].from) memcpy(mine.copy[i].to, mine.copy[i].from, 16);
+        else memset(mine.copy[i].to, 0, 16);
+    mine.copy.erase(mine.copy.begin(), mine.copy.begin() + (ptrdiff_t)n);
+    mine.end.erase(mine.end.begin(), mine.end.begin() + (ptrdiff_t)ends);
+    for (size_t &end : mine.end) end -= n;
+}
+
+static inline unsigned pair_of(__nv_bfloat16, float low, float high)
+{
+    return __float2bfloat16_rn(low).x | (unsigned)__float2bfloat16_rn(high).x << 16;
+}
+static inline unsigned pair_of(__half, float low, float high)
+{
+    return __float2half_rn(low).x | (unsigned)__float2half_rn(high).x << 16;
+}
