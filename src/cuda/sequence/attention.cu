@@ -11,21 +11,22 @@
 
 enum { LANES = 32 };
 
-/* A warp a row. */
+/* A warp a row, in one order wherever the rows lie. */
 template <class T>
 __global__ void row_dots(int64_t rows, int width, bool wide, const T *x, const T *y, float *out)
 {
     constexpr int EACH = 16 / sizeof(T);
     const int64_t row = first_item() / LANES;
-    const int lane = (int)threadIdx.x % LANES, step = wide ? EACH : 1;
+    const int lane = (int)threadIdx.x % LANES;
     if (row >= rows) return;
     x += row * width, y += row * width;
     float sum = 0;
-    for (int i = lane * step; i < width; i += LANES * step)
-        if (wide) {
-            const Bytes16 a = *(const Bytes16 *)(x + i), b = *(const Bytes16 *)(y + i);
-            for (int k = 0; k < EACH; k++) sum += value_of(((const T *)&a)[k]) * value_of(((const T *)&b)[k]);
-        } else sum += value_of(x[i]) * value_of(y[i]);
+    for (int i = lane * EACH; i < width; i += LANES * EACH) {
+        Bytes16 a, b;
+        if (wide) a = *(const Bytes16 *)(x + i), b = *(const Bytes16 *)(y + i);
+        const T *const p = wide ? (const T *)&a : x + i, *const q = wide ? (const T *)&b : y + i;
+        for (int k = 0; k < EACH && i + k < width; k++) sum += value_of(p[k]) * value_of(q[k]);
+    }
     for (int half = LANES / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
     if (lane == 0) out[row] = sum;
 }
