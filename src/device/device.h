@@ -346,8 +346,8 @@ typedef struct RandomArgs {
  * [cols, width], v [cols, value_width], mask [rows, cols].  The item at (i, j, ..) begins at sum_d (index[d]
  * / each[d]) stride[d], in elements; row and col are strides.  A row without a finite score (and no NaN) has
  * the probabilities 0.  D: the elements that `keep` does not keep are 0, the others times keep_factor. shift
- * and factor receive a value for each row: p = factor e^(score - shift).  Backward reads them, dy, and y, which
- * the CPU's does not. */
+ * and factor receive a value for each row: p = factor e^(score - shift).  Backward reads them, dy and, but on
+ * the CPU, y. */
 typedef struct AttentionOperand {
     const void *data; /* NULL: absent (mask) */
     int64_t each[KERNEL_MAX_DIMS], stride[KERNEL_MAX_DIMS];
