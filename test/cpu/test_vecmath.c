@@ -5,9 +5,8 @@
  *  - An element's bits do not depend on whether a block or a loop of one computed it.
  *  - Every transcendental row of ops.def, as the library computes it, stays within ops.h's bound.
  *
- * Build it once for each instruction set of the kernels, with the kernels' own flags; a build that the
- * machine cannot run skips.  VECMATH_STRIDE=61 in the environment tests every 61st float instead of every
- * 8191st, and prints the largest error of each function. */
+ * Build it once for each instruction set of the kernels, with their flags; a build that the machine cannot
+ * run skips.  VECMATH_STRIDE=61 tests every 61st float, not every 8191st, and prints the largest errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,11 +49,12 @@ VM_FN void map_trig(float *y, const float *x, int64_t n, float (*f)(float), floa
 }
 
 /* name, bound in ulp with FMA, bound without */
-#define F32_PLAIN(X)                                                                                         \
-    X(exp, 1.05, 1.1)                                                                                        \
-    X(exp2, 1, 1.1) X(expm1, 1.4, 1.4) X(log, .85, .85) X(log2, .51, .51) X(log10, .51, .51)                 \
-        X(log1p, .51, .51) X(tanh, 1.5, 1.5) X(sinh, .51, .51) X(cosh, .51, .51) X(erf, 1.1, 1.3)            \
-            X(erfc, .55, .55) X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) X(acos, 1.25, 1.25) X(asinh, .51, .51) \
+#define F32_PLAIN(X)                                                                             \
+    X(exp, 1.05, 1.1)                                                                            \
+    X(exp2, 1, 1.1)                                                                              \
+    X(expm1, 1.4, 1.4) X(log, .85, .85) X(log2, .51, .51) X(log10, .51, .51) X(log1p, .85, .85)  \
+        X(tanh, 1.5, 1.5) X(sinh, .51, .51) X(cosh, .51, .51) X(erf, 1.1, 1.3) X(erfc, .55, .55) \
+            X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) X(acos, 1.25, 1.25) X(asinh, .51, .51)       \
                 X(acosh, .51, .51) X(atanh, .51, .51)
 #define F32_TRIG(X) X(sin, .51, .51) X(cos, .51, .51) X(tan, .51, .51)
 #define F64_PLAIN(X) \
@@ -469,7 +469,7 @@ static const struct RowCase {
     { "log", logl, NULL, 0, 1e+06, 0.9, 0.9, RESULT },
     { "log2", log2l, NULL, 0, 1e+06, 0.6, 0.6, RESULT },
     { "log10", log10l, NULL, 0, 1e+06, 0.6, 1.9, RESULT },
-    { "log1p", log1pl, NULL, -1, 1e+06, 0.6, 0.9, RESULT },
+    { "log1p", log1pl, NULL, -1, 1e+06, 0.9, 0.9, RESULT },
     { "sin", sinl, NULL, -100000, 100000, 0.6, 0.9, RESULT },
     { "cos", cosl, NULL, -100000, 100000, 0.6, 0.9, RESULT },
     { "tan", tanl, NULL, -100000, 100000, 0.6, 0.7, RESULT },
@@ -506,8 +506,8 @@ static const struct RowCase {
     { "pow", NULL, powl, 0, 10, 0.6, 0.6, RESULT },
     { "atan2", NULL, atan2l, -10, 10, 0.6, 1.9, RESULT },
     { "hypot", NULL, hypotl, -1e+10, 1e+10, 0.6, 1.2, RESULT },
-    { "logaddexp", NULL, ref_logaddexp, -20, 20, 0.6, 1.1, ONE },
-    { "logaddexp2", NULL, ref_logaddexp2, -20, 20, 0.6, 1.7, ONE },
+    { "logaddexp", NULL, ref_logaddexp, -20, 20, 0.9, 1.1, ONE },
+    { "logaddexp2", NULL, ref_logaddexp2, -20, 20, 1.5, 1.7, ONE },
     { "xlogy", NULL, ref_xlogy, 0, 10, 0.6, 1.7, RESULT },
     { "xlog1py", NULL, ref_xlog1py, -0.9, 10, 0.6, 2, RESULT },
 };

@@ -83,7 +83,8 @@ static void test_one_value_a_line(void **state)
     static const char *const rows[] = { "add", "sub", "mul", "div", "pow" };
     static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_I64 };
     static const double odd[] = { 0, -0.0, 1. / 3, -7.25, INFINITY, -INFINITY, NAN, 1e-7 };
-    static const int64_t shapes[][2] = { { 8, 50 }, { 8, 700 }, { 1, 700 } };
+    static const int64_t shapes[][2] = { { 8, 2 },   { 8, 3 },   { 8, 7 },  { 8, 50 },
+                                         { 8, 127 }, { 8, 700 }, { 1, 700 } };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {

@@ -174,13 +174,30 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
 
 /* ---- short lines: several of them are one chunk, 3 to 8 times as fast ------------------------- */
 
-enum { SHORT = 128, FEW = 8 };
+enum { SHORT = 128 };
 
 /* The lines of rows that follow each other in memory are one dense array. */
 static bool lies_dense(const Strided *s, int inner, int64_t length, int dtype)
 {
     return s->dtype == dtype && s->stride[inner] == 1 && s->stride[inner - 1] == length;
 }
+
+/* Each of `rows` values, `step` bytes apart, `length` times: by vectors, the last of which may reach up to
+ * SPILL bytes into the row behind, which is written next. */
+enum { SPILL = 16 };
+#define SPREAD(type, name)                                                                                \
+    static void name(const char *from, int64_t step, int64_t rows, int64_t length, char *to)              \
+    {                                                                                                     \
+        typedef type Spill __attribute__((vector_size(SPILL), aligned(sizeof(type)), may_alias));         \
+        for (int64_t r = 0; r < rows; r++, from += step, to += length * (int64_t)sizeof(type)) {          \
+            type value;                                                                                   \
+            memcpy(&value, from, sizeof value);                                                           \
+            const Spill all = value - (Spill){ 0 };                                                       \
+            for (int64_t i = 0; i < length * (int64_t)sizeof(type); i += SPILL) *(Spill *)(to + i) = all; \
+        }                                                                                                 \
+    }
+SPREAD(uint32_t, spread_4)
+SPREAD(uint64_t, spread_8)
 
 /* Rows of the last two dims, dense; of one row that is repeated, one. */
 static void gather_rows(const Loop *loop, const Strided *s, const char *from, const MapArgs *m, int64_t rows,
@@ -190,18 +207,8 @@ static void gather_rows(const Loop *loop, const Strided *s, const char *from, co
     const int64_t length = m->shape[inner], step = s->stride[inner - 1] * (int64_t)dtype_size(s->dtype);
     const size_t bytes = (size_t)length * loop->size;
     const int64_t own_rows = step ? rows : 1;
-    if (step && s->stride[inner] == 0 && s->dtype == loop->compute && loop->size == 4) { /* a column */
-        uint32_t *t = (uint32_t *)(void *)to;
-        if (length <= FEW) { /* no loop of two or three steps */
-            for (int64_t i = 0; i < length; i++)
-                for (int64_t r = 0; r < rows; r++)
-                    t[r * length + i] = *(const uint32_t *)(const void *)(from + r * step);
-            return;
-        }
-        for (int64_t r = 0; r < rows; r++, t += length) {
-            const uint32_t value = *(const uint32_t *)(const void *)(from + r * step);
-            for (int64_t i = 0; i < length; i++) t[i] = value;
-        }
+    if (step && s->stride[inner] == 0 && s->dtype == loop->compute && loop->size >= 4) { /* a column */
+        (loop->size == 4 ? spread_4 : spread_8)(from, step, rows, length, to);
         return;
     }
     for (int64_t r = 0; r < own_rows; r++)
@@ -213,7 +220,7 @@ static void gather_rows(const Loop *loop, const Strided *s, const char *from, co
 /* `rows` lines from `line` on, all of one index of the dims before the last two. */
 static void run_rows(const Loop *loop, const MapArgs *m, int64_t line, int64_t rows)
 {
-    _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8];
+    _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8 + 64]; /* 64: SPILL bytes */
     const int inner = m->ndim - 1;
     const int64_t length = m->shape[inner];
     const Strided *operand[1 + ROW_OPERANDS] = { &m->out, &m->in[0], &m->in[1], &m->in[2], &m->in[3] };

@@ -105,36 +105,9 @@ static void rpow_y_f32(ARGS)
     }
 }
 
-/* The larger + log(1 + e^-(scale |a - b|)) / scale: in double, so that the sum is rounded once. */
-INLINE void log_of_sum(int64_t n, float *out, const float *a, const float *b, double scale)
-{
-    const double unit = 1 / scale;
-    INDEPENDENT
-    for (int64_t i = 0; i < n; i++) {
-        const double most = a[i] < b[i] || b[i] != b[i] ? b[i] : a[i];
-        double far = scale * vm_abs_f64(a[i] == b[i] ? 0 : (double)a[i] - (double)b[i]);
-        far = far > 700 ? 700 : far;
-        out[i] = (float)(most + unit * vm_log_short_f64(1 + vm_exp_core_f64(-far)));
-    }
-}
-
-static void logaddexp_y_f32(ARGS)
-{
-    (void)y, (void)g, (void)params;
-    log_of_sum(n, out, a, b, 1);
-}
-
-static void logaddexp2_y_f32(ARGS)
-{
-    (void)y, (void)g, (void)params;
-    log_of_sum(n, out, a, b, 0.693147180559945309417);
-}
-
 /* In the places of their rows' loops; celu is right to the last bit by way of double. */
 #define row_celu_y_f32 NULL
 #define row_rpow_scalar_y_f32 rpow_y_f32
-#define row_logaddexp_y_f32 logaddexp_y_f32
-#define row_logaddexp2_y_f32 logaddexp2_y_f32
 
 static const NarrowRow rows[NARROW_ROWS] = {
 #define ONLY_NARROW_ROWS

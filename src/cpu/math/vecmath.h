@@ -160,14 +160,10 @@ VM_FN float vm_log_edge_f32(float x, float y)
     return x < 0 ? NAN : y;
 }
 
-/* x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt 2: log(1 + f) = f - f^2/2 + f^3 p(f), 2^-29.3 */
-VM_FN float vm_log_f32(float x) /* .77 ulp */
+/* k ln 2 + log(1 + f + d), sqrt(1/2) <= 1 + f < sqrt 2, d tiny: log(1 + f) = f - f^2/2 + f^3 p(f), 2^-29.3 */
+VM_FN float vm_log_core_f32(float k, float f, float d)
 {
-    float up = x * (x < 0x1p-126f ? 0x1p24f : 1), bias = x < 0x1p-126f ? 151 : 127;
-    uint32_t u = vm_bits_f32(up) + UINT32_C(0x004afb0d);
-    float k = (float)(int32_t)(u >> 23) - bias;
-    float f = vm_from_bits_f32((u & UINT32_C(0x007fffff)) + UINT32_C(0x3f3504f3)) - 1, z = f * f;
-    float p = 0x1.b36a32p-5f;
+    float z = f * f, p = 0x1.b36a32p-5f;
     p = vm_fma_f32(p, f, -0x1.be95ap-4f);
     p = vm_fma_f32(p, f, 0x1.f01f68p-4f);
     p = vm_fma_f32(p, f, -0x1.0111f6p-3f);
@@ -176,9 +172,19 @@ VM_FN float vm_log_f32(float x) /* .77 ulp */
     p = vm_fma_f32(p, f, 0x1.99a544p-3f);
     p = vm_fma_f32(p, f, -0x1.000072p-2f);
     p = vm_fma_f32(p, f, 0x1.555548p-2f);
-    float y = vm_fma_f32(k, 0x1.7f7d1cp-20f, f * z * p);
+    float y = vm_fma_f32(k, 0x1.7f7d1cp-20f, vm_fma_f32(f * z, p, d));
     y = f + vm_fma_f32(-.5f, z, y);
-    return vm_log_edge_f32(x, vm_fma_f32(k, 0x1.62e4p-1f, y));
+    return vm_fma_f32(k, 0x1.62e4p-1f, y);
+}
+
+/* x = 2^k (1 + f) */
+VM_FN float vm_log_f32(float x) /* .77 ulp */
+{
+    float up = x * (x < 0x1p-126f ? 0x1p24f : 1), bias = x < 0x1p-126f ? 151 : 127;
+    uint32_t u = vm_bits_f32(up) + UINT32_C(0x004afb0d);
+    float k = (float)(int32_t)(u >> 23) - bias;
+    float f = vm_from_bits_f32((u & UINT32_C(0x007fffff)) + UINT32_C(0x3f3504f3)) - 1;
+    return vm_log_edge_f32(x, vm_log_core_f32(k, f, 0));
 }
 
 /* log x of a normal x > 0, for results that a float holds: x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt 2,
@@ -216,14 +222,16 @@ VM_FN float vm_log10_f32(float x) /* .50 ulp */
     return vm_log_edge_f32(x, (float)(vm_log_short_f64(x) * 0x1.bcb7b1526e50ep-2));
 }
 
-/* 1 + x is exact in double from 2^-28 to 2^53 and far better than a float elsewhere above 2^-12; below
- * it the series, whose next term is 2^-38 of the first. */
-VM_FN float vm_log1p_f32(float x) /* .50 ulp */
+/* 1 + x = 2^k (1 + f + lost), f = x 2^-k + (2^-k - 1): x itself where k is 0.  lost is what f's rounding
+ * lost; it is to be divided by 1 + f.  2^(2-k) and x / 4 stay in range for every x. */
+VM_FN float vm_log1p_f32(float x) /* .82 ulp */
 {
-    double d = x, y = vm_log_short_f64(1 + d);
-    y = vm_abs_f64(d) < 0x1p-12 ? d * (1 - d * (.5 - d * (1. / 3))) : y;
-    float edge = x == -1 ? -INFINITY : x < -1 ? NAN : x;
-    return x > -1 && x < INFINITY && x != 0 ? (float)y : edge;
+    uint32_t u = vm_bits_f32(1 + x) + UINT32_C(0x004afb0d);
+    int32_t k = (int32_t)(u >> 23) - 127;
+    float scale = vm_from_bits_f32((uint32_t)(129 - k) << 23), part = .25f * x * scale;
+    float rest = .25f * scale - 1, f = part + rest, lost = part - (f - rest);
+    float y = vm_log_core_f32((float)k, f, lost * (1 - f)), edge = x == -1 ? -INFINITY : x < -1 ? NAN : x;
+    return x > -1 && x < INFINITY && vm_abs_f32(x) > 0x1p-60f ? y : edge;
 }
 
 /* |x| < .5625: x + x z p(z), z = x^2, 2^-29.4;  above: 1 - 2 / (e^2x + 1), which is 1 from 9.02 on */
