@@ -2,7 +2,7 @@
  *
  *     Tensor *y = tensor_clip(tensor_multiply(a, b), -1, 1);         // tensor_clamp(tensor_mul(a, b), -1, 1)
  *
- * Each is the op of the other name, options included; an error names that. */
+ * Each is the op of the other name, with its options; errors use that name. */
 #ifndef TAPEGRAD_OPS_ALIAS_H
 #define TAPEGRAD_OPS_ALIAS_H
 

@@ -6,21 +6,21 @@
  *     TensorSvd s = tensor_svd(a, .full_matrices = false);       // a = s.u diag(s.s) s.vh
  *     TensorEigh e = tensor_eigh(symmetric);                     // a = e.vectors diag(e.values) e.vectors^T
  *
- * Here tensor_foo is torch.linalg.foo, also where an older torch.foo of other defaults exists (svd, qr,
- * solve).  Matrices are the last two dims [m, n]; dims before them are batches.  Sizes may be 0.
+ * Here tensor_foo is torch.linalg.foo, even where an older torch.foo has other defaults (svd, qr, solve).
+ * Matrices are the last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
- * LAPACK does the work; systems, LU factors and determinants, and Cholesky factors of at most 64 rows, need
- * none.  It is no dependency of the library: it is looked for at the first call: liblapack.so.3, OpenBLAS,
- * MKL, or the library that the environment variable TAPEGRAD_LAPACK names, and that alone (it is not read in
- * a program with raised rights).  Without one these functions fail (EDEVICE) and say what to install.  They
- * run on the CPU, but for products in the calling thread.
+ * The functions use LAPACK, except linear systems, LU factors, determinants, and Cholesky factors of at most
+ * 64 rows.  The library is not linked to it: the first call searches liblapack.so.3, OpenBLAS, MKL, or, if
+ * the environment variable TAPEGRAD_LAPACK names a library, that alone (ignored in a setuid program).
+ * Without LAPACK these functions fail (EDEVICE) and say what to install.  They run on the CPU and, except for
+ * products, in the calling thread.
  *
- * f32, f16 and bf16 compute in f64, forward and backward, and are rounded once (PyTorch has no halves here).
- * Gradients are PyTorch's and have gradients of any order.  Unless said otherwise:
- *   ESHAPE  no matrix, not square where it must be, or sizes that do not fit
- *   EDTYPE  not floating, or operands of two dtypes
- *   EVALUE  a matrix that is singular, or not positive-definite, or, for cholesky, svd and eigh and what is
- *           made of them, not finite (the others give NaN, as PyTorch does); the text says which one of the
+ * f32, f16 and bf16 compute in f64, forward and backward, and round once (PyTorch takes no f16 or bf16 here).
+ * Gradients are PyTorch's, and have gradients of any order.  Unless stated otherwise:
+ *   ESHAPE  not a matrix, not square where required, or sizes do not fit
+ *   EDTYPE  not floating, or operands differ in dtype
+ *   EVALUE  a matrix is singular, or not positive-definite; for cholesky, svd, eigh and the functions that
+ *           use them also: not finite (others give NaN, as PyTorch); the error names its place in the
  *           batch */
 #ifndef TAPEGRAD_OPS_LINALG_H
 #define TAPEGRAD_OPS_LINALG_H
@@ -44,7 +44,7 @@ TAPEGRAD_API extern const TensorSolveArgs tensor_solve_defaults;
 
 /* tensor_solve - x with a x = b for square a [..., n, n] and b [..., n, k]; batches broadcast.  b [n], or of
  * a's shape without its last dim, is one vector for each matrix.
- * tensor_inv, tensor_inverse - the inverse.  Prefer solve where the inverse is only multiplied. */
+ * tensor_inv, tensor_inverse - the inverse of a.  To multiply by it, use solve. */
 #define tensor_solve(...) \
     TENSOR_CALL_(tensor_solve_args, TensorSolveArgs, TENSOR_SOLVE_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_solve_args(TensorSolveArgs args);
@@ -54,7 +54,7 @@ TAPEGRAD_API Tensor *tensor_inverse(Tensor *a);
 typedef struct TensorSolveExArgs {
     Tensor *a, *b;
     bool left;
-    bool check_errors; /* a singular matrix is an error after all */
+    bool check_errors; /* a singular matrix is an error */
     TensorFromDefaults from_defaults;
 } TensorSolveExArgs;
 #define TENSOR_SOLVE_EX_DEFAULTS .left = true, .check_errors = false, TENSOR_FROM_DEFAULTS
@@ -73,9 +73,9 @@ typedef struct TensorInvEx {
     Tensor *inverse, *info;
 } TensorInvEx;
 
-/* tensor_solve_ex, tensor_inv_ex - the same without an error for a singular matrix: info, i32 of a's batch,
- * is 0, or the pivot (from 1) that is zero; the result is NaN there (PyTorch's: what was left of the
- * division). */
+/* tensor_solve_ex, tensor_inv_ex - the same without an error for a singular matrix: info, i32 of a's batch
+ * shape, is 0, or the number (from 1) of the zero pivot; the result is NaN there (in PyTorch: unspecified
+ * numbers). */
 #define tensor_solve_ex(...) \
     TENSOR_CALL_(tensor_solve_ex_args, TensorSolveExArgs, TENSOR_SOLVE_EX_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_inv_ex(...) \
@@ -101,9 +101,9 @@ typedef struct TensorTriangularSolveArgs {
     .upper = true, .transpose = false, .unitriangular = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTriangularSolveArgs tensor_triangular_solve_defaults;
 
-/* tensor_solve_triangular - tensor_solve for a triangular a, lower unless .upper; the other triangle is not
- * read, nor the diagonal with .unitriangular (it counts as 1).  b is a matrix, batches broadcast.  A zero on
- * the diagonal gives infinities or NaN.
+/* tensor_solve_triangular - tensor_solve for a triangular a, lower unless .upper.  Does not read the other
+ * triangle, nor, with .unitriangular, the diagonal, which counts as 1.  b [..., n, k]; batches broadcast. A
+ * zero on the diagonal gives infinities or NaN.
  * tensor_triangular_solve - torch.triangular_solve: b first, upper by default, .transpose for a^T x = b. */
 #define tensor_solve_triangular(...)                                                                        \
     TENSOR_CALL_(tensor_solve_triangular_args, TensorSolveTriangularArgs, TENSOR_SOLVE_TRIANGULAR_DEFAULTS, \
@@ -133,8 +133,8 @@ TAPEGRAD_API extern const TensorPinverseArgs tensor_pinverse_defaults;
 
 /* tensor_pinv        - the Moore-Penrose inverse [..., n, m] of a [..., m, n]
  * tensor_pinverse    - torch.pinverse: tensor_pinv with .rtol = rcond
- * tensor_matrix_rank - i64 [...]: the count of singular values above that bound
- * tensor_lstsq       - pinv(a) b: x of least |a x - b|, and of least |x| among those; b as in solve */
+ * tensor_matrix_rank - i64 [...]: the number of singular values above that bound
+ * tensor_lstsq       - pinv(a) b: of all x that minimize |a x - b|, the one of least |x|; b as in solve */
 #define tensor_pinv(...) \
     TENSOR_CALL_(tensor_pinv_args, TensorPinvArgs, TENSOR_PINV_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_matrix_rank(...) \
@@ -152,11 +152,11 @@ typedef struct TensorSlogdet {
     Tensor *sign, *logabsdet;
 } TensorSlogdet;
 
-/* tensor_det     - [...], 1 for 0x0.  The gradient is that of the cofactors, also for a singular matrix
- *                  (PyTorch gives 0 there, unless it records).
- * tensor_slogdet - the determinant's sign (no gradient) and the logarithm of its magnitude; 0 and -inf, with
- *                  a gradient that is NaN, for a singular matrix.
- * tensor_logdet  - that logarithm; NaN, with gradient 0, for a negative determinant. */
+/* tensor_det     - the determinant [...], 1 for 0x0.  Its gradient is the matrix of cofactors, for a
+ *                  singular matrix too (in PyTorch 0 there, unless under create_graph).
+ * tensor_slogdet - sign [...] (no gradient) and log |det| [...]; for a singular matrix 0 and -inf, with a NaN
+ *                  gradient.
+ * tensor_logdet  - log det [...]; for a negative determinant NaN, with gradient 0. */
 TAPEGRAD_API Tensor *tensor_det(Tensor *a);
 TAPEGRAD_API TensorSlogdet tensor_slogdet(Tensor *a);
 TAPEGRAD_API Tensor *tensor_logdet(Tensor *a);
@@ -172,22 +172,22 @@ typedef struct TensorLuFactor {
 
 /* tensor_lu        - a = p l u for a [m, n], k = min(m, n): p [m, m] of 0 and 1 (no gradient), l [m, k] with
  *                    1 on the diagonal, u [k, n].
- * tensor_lu_factor - l and u in one matrix [m, n], without the diagonal of l, and pivots, i32 [k]: row i was
- *                    exchanged with row pivots[i], from 1 on.  EVALUE: a zero on u's diagonal.
- * Gradients need the first k rows and columns of p^T a to be regular. */
+ * tensor_lu_factor - l without its diagonal and u in one matrix [m, n], and pivots, i32 [k]: row i was
+ *                    exchanged with row pivots[i], counted from 1.  EVALUE: a zero on u's diagonal.
+ * Gradients need the first k rows and columns of p^T a to be invertible. */
 TAPEGRAD_API TensorLu tensor_lu(Tensor *a);
 TAPEGRAD_API TensorLuFactor tensor_lu_factor(Tensor *a);
 
 typedef struct TensorLuSolveArgs {
     Tensor *lu, *pivots, *b;
-    bool left, adjoint; /* left false: x a = b; adjoint: a^T in the place of a */
+    bool left, adjoint; /* left false: x a = b; adjoint: a^T instead of a */
     TensorFromDefaults from_defaults;
 } TensorLuSolveArgs;
 #define TENSOR_LU_SOLVE_DEFAULTS .left = true, .adjoint = false, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLuSolveArgs tensor_lu_solve_defaults;
 
-/* tensor_lu_solve - x with a x = b from the results of lu_factor of square a; b [..., n, k], batches
- * broadcast. EDTYPE: pivots that are not i32.  EVALUE: pivots outside 1 .. n. */
+/* tensor_lu_solve - x with a x = b from lu_factor of a square a; b [..., n, k]; batches broadcast.  EDTYPE:
+ * pivots are not i32.  EVALUE: a pivot outside 1 .. n. */
 #define tensor_lu_solve(...) \
     TENSOR_CALL_(tensor_lu_solve_args, TensorLuSolveArgs, TENSOR_LU_SOLVE_DEFAULTS, .lu = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_lu_solve_args(TensorLuSolveArgs args);
@@ -206,10 +206,10 @@ typedef struct TensorCholeskySolveArgs {
 #define TENSOR_CHOLESKY_SOLVE_DEFAULTS .upper = false
 TAPEGRAD_API extern const TensorCholeskySolveArgs tensor_cholesky_solve_defaults;
 
-/* tensor_cholesky             - lower triangular l with l l^T = a, or, .upper, u with u^T u = a; only that
- *                               triangle of a is read, and a taken as symmetric: so is its gradient
- * tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T l x = b); the gradient of what is not read
- *                               of l is 0
+/* tensor_cholesky             - lower triangular l with l l^T = a, or, .upper, u with u^T u = a; reads only
+ *                               that triangle of a, assumed symmetric; so is the gradient
+ * tensor_cholesky_solve(b, l) - x with l l^T x = b (.upper: l^T l x = b); the other triangle of l is not
+ *                               read, and gets the gradient 0
  * tensor_cholesky_inverse(l)  - the inverse of l l^T (.upper: of l^T l) */
 #define tensor_cholesky(...) \
     TENSOR_CALL_(tensor_cholesky_args, TensorCholeskyArgs, TENSOR_CHOLESKY_DEFAULTS, .a = __VA_ARGS__)
@@ -238,9 +238,9 @@ typedef struct TensorQr {
     Tensor *q, *r;
 } TensorQr;
 
-/* tensor_qr - a = q r, q of orthonormal columns, r upper triangular, signs as LAPACK gives them.  The
- * gradient needs the first k columns of a to be independent.  Backward, EGRAD: complete with m > n, where q
- * is not determined by a. */
+/* tensor_qr - a = q r, q with orthonormal columns, r upper triangular, with LAPACK's signs.  The gradient
+ * needs the first k columns of a to be independent.  EGRAD in backward: complete with m > n, where a does not
+ * determine q. */
 #define tensor_qr(...) TENSOR_CALL_(tensor_qr_args, TensorQrArgs, TENSOR_QR_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API TensorQr tensor_qr_args(TensorQrArgs args);
 
@@ -256,17 +256,17 @@ typedef struct TensorSvd {
 } TensorSvd;
 
 /* tensor_svd - a = u diag(s) vh: s [k] descending, k = min(m, n), u [m, m], vh [n, n], or [m, k], [k, n]
- * without full_matrices.  Unlike PyTorch's, signs are fixed: in every column of u (and row of vh beyond k)
- * the first entry of at least 0.6 of the largest magnitude is positive.  Gradients of u and vh need distinct
- * singular values, not 0 unless a is square (infinite or NaN otherwise); columns beyond k have none.
- * tensor_svdvals - s alone, whose gradient needs nothing. */
+ * without full_matrices.  Unlike in PyTorch, signs are fixed: in every column of u (and row of vh beyond k)
+ * the first entry of at least 0.6 times the largest magnitude is positive.  Gradients of u and vh need
+ * distinct singular values, nonzero unless a is square (else infinite or NaN); columns beyond k have none.
+ * tensor_svdvals - s alone; its gradient always exists. */
 #define tensor_svd(...) TENSOR_CALL_(tensor_svd_args, TensorSvdArgs, TENSOR_SVD_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API TensorSvd tensor_svd_args(TensorSvdArgs args);
 TAPEGRAD_API Tensor *tensor_svdvals(Tensor *a);
 
 typedef struct TensorEighArgs {
     Tensor *a;
-    bool upper; /* read the upper triangle, not the lower one */
+    bool upper; /* read the upper triangle, not the lower */
 } TensorEighArgs;
 #define TENSOR_EIGH_DEFAULTS .upper = false
 TAPEGRAD_API extern const TensorEighArgs tensor_eigh_defaults;
@@ -274,8 +274,8 @@ typedef struct TensorEigh {
     Tensor *values, *vectors;
 } TensorEigh;
 
-/* tensor_eigh - of a symmetric matrix, of which one triangle is read: values [n] ascending, eigenvectors in
- * the columns of vectors [n, n], signs fixed as in tensor_svd.  Gradients of vectors need distinct values.
+/* tensor_eigh - eigenvalues [n], ascending, and eigenvectors, the columns of vectors [n, n], of a symmetric
+ * matrix; reads one triangle.  Signs are fixed as in tensor_svd.  Gradients of vectors need distinct values.
  * tensor_eigvalsh - values alone. */
 #define tensor_eigh(...) \
     TENSOR_CALL_(tensor_eigh_args, TensorEighArgs, TENSOR_EIGH_DEFAULTS, .a = __VA_ARGS__)
@@ -298,14 +298,14 @@ typedef struct TensorMatrixNormArgs {
 #define TENSOR_MATRIX_NORM_DEFAULTS .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMatrixNormArgs tensor_matrix_norm_defaults;
 
-/* tensor_linalg_matrix_norm - of the matrices in two dims; only singular values need LAPACK.
+/* tensor_linalg_matrix_norm - a norm of the matrices in two dims; only singular values need LAPACK.
  *   TENSOR_FRO           sqrt(sum |x|^2)
  *   TENSOR_NUC           sum of the singular values
- *   2, -2                the largest, the least singular value
- *   1, -1                the largest, the least sum of |x| in a column
- *   INFINITY, -INFINITY  the same in a row
- * Ties share the gradient evenly.  EVALUE: another ord; dim1 and dim2 the same.  ESHAPE: the least of nothing
- * (the largest is 0). */
+ *   2, -2                the largest, the smallest singular value
+ *   1, -1                the largest, the smallest column sum of |x|
+ *   INFINITY, -INFINITY  the largest, the smallest row sum of |x|
+ * Ties share the gradient evenly.  EVALUE: another ord; dim1 = dim2.  ESHAPE: a smallest of no elements (the
+ * largest is 0). */
 #define tensor_linalg_matrix_norm(...)                                                              \
     TENSOR_CALL_(tensor_linalg_matrix_norm_args, TensorMatrixNormArgs, TENSOR_MATRIX_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -313,7 +313,7 @@ TAPEGRAD_API Tensor *tensor_linalg_matrix_norm_args(TensorMatrixNormArgs args);
 
 typedef struct TensorLinalgNormArgs {
     Tensor *input;
-    double ord; /* NaN, as by default: sqrt(sum |x|^2) of any dims */
+    double ord; /* NaN (the default): sqrt(sum |x|^2) over any dims */
     int dim;
     bool keepdim;
     TensorShape dims;
@@ -339,18 +339,18 @@ typedef struct TensorCondArgs {
 TAPEGRAD_API extern const TensorCondArgs tensor_cond_defaults;
 
 /* tensor_cond - the condition number of matrices, [...].
- *   2, -2       the largest singular value by the least, the least by the largest; [m, n] too
+ *   2, -2       s_max / s_min, s_min / s_max, s the singular values; [m, n] too
  *   TENSOR_NUC  sum s sum 1 / s, square
  *   others      |x| |x^-1| in that norm, square
- * Singular matrices have infinity; one of zeros NaN with 2, -2 and TENSOR_NUC; an empty one 0. */
+ * Infinity for a singular matrix; NaN for a zero matrix with 2, -2 and TENSOR_NUC; 0 for an empty one. */
 #define tensor_cond(...) \
     TENSOR_CALL_(tensor_cond_args, TensorCondArgs, TENSOR_COND_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_cond_args(TensorCondArgs args);
 
 /* ---- distances ----------------------------------------------------------------------------------
- * |x|_p is tensor_norm along a dim, with its gradients: 0 where it is 0.  ESHAPE: operands do not broadcast.
- * EINDEX: no such dim.  EVALUE: p negative.  dist, pairwise_distance and cosine_similarity promote
- * dtypes, an integer beside a float too. */
+ * |x|_p is tensor_norm along a dim, with its gradients: 0 where the norm is 0.  ESHAPE: operands do not
+ * broadcast.  EINDEX: no such dim.  EVALUE: p < 0.  dist, pairwise_distance and cosine_similarity promote
+ * dtypes, even an integer to a float. */
 
 typedef struct TensorNormalizeArgs {
     Tensor *input;
@@ -362,11 +362,10 @@ typedef struct TensorNormalizeArgs {
 #define TENSOR_NORMALIZE_DEFAULTS .p = 2, .dim = 1, .eps = 1e-12, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorNormalizeArgs tensor_normalize_defaults;
 
-/* tensor_normalize - x / max(|x|_p, eps) along dim.  A vector of zeros stays one; its gradient is g / eps, as
- * in PyTorch: huge.
- * tensor_renorm - each slice of dim (all of x with one index there) that has |slice|_p > maxnorm times
- * maxnorm / (|slice|_p + 1e-7); the others as they are.  ESHAPE: rank below 2.  EVALUE: p not positive,
- * maxnorm negative. */
+/* tensor_normalize - x / max(|x|_p, eps) along dim.  A zero vector gives zeros and the gradient g / eps,
+ * which is huge, as in PyTorch.
+ * tensor_renorm - multiplies each slice of dim (all of x with one index there) with |slice|_p > maxnorm by
+ * maxnorm / (|slice|_p + 1e-7).  ESHAPE: rank below 2.  EVALUE: p <= 0, maxnorm < 0. */
 #define tensor_normalize(...) \
     TENSOR_CALL_(tensor_normalize_args, TensorNormalizeArgs, TENSOR_NORMALIZE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_normalize_args(TensorNormalizeArgs args);
@@ -411,8 +410,8 @@ TAPEGRAD_API extern const TensorPdistArgs tensor_pdist_defaults;
  * tensor_cdist             - |a_i - b_j|_p of all pairs: a [..., P, M], b [..., R, M] -> [..., P, R]; batches
  *                            broadcast
  * tensor_pdist             - |x_i - x_j|_p of all pairs i < j of one set, [N, M] -> [N (N - 1) / 2]
- * cdist and pdist form differences directly, in double, never from squares of norms: near neighbours keep
- * their digits.  With p = INFINITY they give all tied differences the whole gradient. */
+ * cdist and pdist compute differences directly, in double, not from squared norms, so small distances are
+ * accurate.  With p = INFINITY each of several tied differences gets the whole gradient. */
 #define tensor_dist(...) \
     TENSOR_CALL_(tensor_dist_args, TensorDistArgs, TENSOR_DIST_DEFAULTS, .a = __VA_ARGS__)
 #define tensor_pairwise_distance(...)                                       \

@@ -4,11 +4,10 @@
  *     Tensor *ctc = tensor_ctc_loss(tensor_log_softmax(logits, 2), targets, input_lengths, target_lengths);
  *     Tensor *policy = tensor_neg(tensor_mul(tensor_categorical_log_prob(logits, action), reward));
  *
- * Input and target of a loss have the same shape (ESHAPE): nothing is broadcast, where PyTorch would
- * broadcast with a warning.  Where a function says nothing else, operands of different dtypes are promoted,
- * as in arithmetic, integers alone to f32; f16 and bf16 compute in f32 and round once.  relu has the gradient
- * 0 at its kink and passes NaN (PyTorch's multi_margin and multilabel_margin drop it). Every loss has first
- * and second derivatives. */
+ * Input and target of a loss have the same shape (ESHAPE); they do not broadcast (PyTorch's do, with a
+ * warning).  Unless stated otherwise, operands of different dtypes are promoted as in arithmetic, integers to
+ * f32; f16 and bf16 compute in f32 and round once.  relu has the gradient 0 at 0 and passes NaN on (PyTorch's
+ * multi_margin and multilabel_margin drop it).  Every loss has first and second derivatives. */
 #ifndef TAPEGRAD_OPS_LOSS_H
 #define TAPEGRAD_OPS_LOSS_H
 
@@ -41,7 +40,7 @@ typedef struct TensorSmoothL1Args {
     Tensor *input, *target;
     TensorByName by_name;
     TensorReduction reduction;
-    double beta; /* where the square ends */
+    double beta; /* the quadratic part ends here */
     TensorFromDefaults from_defaults;
 } TensorSmoothL1Args;
 #define TENSOR_SMOOTH_L1_DEFAULTS .reduction = TENSOR_MEAN, .beta = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
@@ -51,7 +50,7 @@ typedef struct TensorHuberArgs {
     Tensor *input, *target;
     TensorByName by_name;
     TensorReduction reduction;
-    double delta; /* where the square ends */
+    double delta; /* the quadratic part ends here */
     TensorFromDefaults from_defaults;
 } TensorHuberArgs;
 #define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
@@ -66,14 +65,14 @@ typedef struct TensorKlDivArgs {
 #define TENSOR_KL_DIV_DEFAULTS .reduction = TENSOR_MEAN, .log_target = false
 TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
 
-/* Of input x and target t, both differentiable:
+/* x is the input, t the target; both have gradients:
  *   tensor_mse_loss        (x - t)^2
  *   tensor_l1_loss         |x - t|, gradient 0 at 0
- *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) below beta, else d - beta / 2; beta = 0 is l1
- *   tensor_huber_loss      d^2 / 2 up to delta, else delta (d - delta / 2)
+ *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) where d < beta, else d - beta / 2; beta = 0: l1_loss
+ *   tensor_huber_loss      d^2 / 2 where d <= delta, else delta (d - delta / 2)
  *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x)
- * ESHAPE: different shapes; nothing is broadcast.  EDTYPE: both are integers, but in l1_loss without a mean;
- * one of them is, in kl_div; x is, in huber_loss, whose result has x's dtype. */
+ * ESHAPE: different shapes.  EDTYPE: both are integers, except in l1_loss with TENSOR_SUM or TENSOR_NONE; in
+ * kl_div, one is an integer; in huber_loss, whose result has x's dtype, x is an integer. */
 #define tensor_mse_loss(...) \
     TENSOR_CALL_(tensor_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_l1_loss(...) \
@@ -100,10 +99,10 @@ typedef struct TensorBceArgs {
 #define TENSOR_BCE_DEFAULTS .reduction = TENSOR_MEAN
 TAPEGRAD_API extern const TensorBceArgs tensor_bce_defaults;
 
-/* tensor_binary_cross_entropy - w (-t log x - (1 - t) log(1 - x)); logarithms below -100 count as -100, also
- * in the gradient of t, where PyTorch's are infinite.
- * EVALUE: x outside [0, 1] (NaN passes), on the CPU; on a device it gives NaN.  ESHAPE: target of another
- * shape.  EDTYPE: target of another dtype; integers.  A weight may have any. */
+/* tensor_binary_cross_entropy - w (-t log x - (1 - t) log(1 - x)); logarithms below -100 count as -100, in
+ * the gradient of t too, where PyTorch's are infinite.
+ * EVALUE: x outside [0, 1] on the CPU (NaN is allowed); on a device it gives NaN.  ESHAPE: target has another
+ * shape.  EDTYPE: target has another dtype; integers.  A weight may have any dtype. */
 #define tensor_binary_cross_entropy(...) \
     TENSOR_CALL_(tensor_binary_cross_entropy_args, TensorBceArgs, TENSOR_BCE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_binary_cross_entropy_args(TensorBceArgs args);
@@ -119,7 +118,7 @@ typedef struct TensorBceLogitsArgs {
 TAPEGRAD_API extern const TensorBceLogitsArgs tensor_bce_logits_defaults;
 
 /* tensor_binary_cross_entropy_with_logits - w (-p t log s - (1 - t) log(1 - s)), s = sigmoid(x), without
- * overflow.  The result has t's dtype, and weights may have any.  ESHAPE: target of another shape.  EDTYPE:
+ * overflow.  The result has t's dtype; weights may have any.  ESHAPE: target has another shape.  EDTYPE:
  * integers. */
 #define tensor_binary_cross_entropy_with_logits(...)                                \
     TENSOR_CALL_(tensor_binary_cross_entropy_with_logits_args, TensorBceLogitsArgs, \
@@ -156,12 +155,12 @@ TAPEGRAD_API extern const TensorCrossEntropyArgs tensor_cross_entropy_defaults;
 /* Of input [C] or [N, C, d1, ...] and target class indices [] or [N, d1, ...] (i64, i32 or u8):
  *   tensor_nll_loss        -w_t x_t, x log-probabilities
  *   tensor_cross_entropy   (1 - s) w_t (lse - x_t) + s / C sum_c w_c (lse - x_c), lse = log sum_c e^(x_c)
- * The mean divides by the sum of w_t; it is NaN when all positions are ignored.
+ * TENSOR_MEAN divides by the sum of w_t; NaN if all positions are ignored.
  * tensor_cross_entropy also takes a floating target of the input's shape, probabilities q (differentiable):
  *   sum_c w_c q'_c (lse - x_c), q' = (1 - s) q + s / C; the mean divides by the number of positions.
  * EINDEX: a target outside [0, C) that is not ignore_index (the error names position and value).
- * ESHAPE: a target of another shape; weight not [C].  EVALUE: s outside [0, 1].  EDTYPE: input not floating;
- * weight of another dtype than the input (beside probabilities any). */
+ * ESHAPE: target has another shape; weight is not [C].  EVALUE: s outside [0, 1].  EDTYPE: input is not
+ * floating; weight's dtype is not the input's (with probabilities it may be any). */
 #define tensor_nll_loss(...) \
     TENSOR_CALL_(tensor_nll_loss_args, TensorNllArgs, TENSOR_NLL_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_cross_entropy(...)                                                                  \
@@ -172,13 +171,13 @@ TAPEGRAD_API Tensor *tensor_cross_entropy_args(TensorCrossEntropyArgs args);
 
 typedef struct TensorLinearCrossEntropyArgs {
     Tensor *input, *linear_weight, *target;
-    Tensor *linear_bias; /* of linear_weight's shape without D, or NULL */
+    Tensor *linear_bias; /* linear_weight's shape without D, or NULL */
     Tensor *weight;      /* [C], no gradient; may be NULL: 1 */
     TensorByName by_name;
     TensorReduction reduction;
     int64_t ignore_index;   /* rows with this target count nowhere */
     double label_smoothing; /* s, in [0, 1] */
-    int64_t chunk;          /* rows at a time; 0: as many as make about a million logits */
+    int64_t chunk;          /* rows at a time; 0: about a million logits */
     TensorFromDefaults from_defaults;
 } TensorLinearCrossEntropyArgs;
 #define TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS                                                          \
@@ -188,11 +187,11 @@ TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entro
 
 /* tensor_linear_cross_entropy(x, w, target, .linear_bias = b, .weight = classes) -
  * tensor_cross_entropy(tensor_linear(x, w, b), target, .weight = classes) of x [N, D] or [D], w [C, D] and
- * class indices or probabilities, a chunk of rows at a time: neither the loss nor its gradient ever holds all
- * logits [N, C]; the gradient forms them again.  Second derivatives hold them, and so do all sweeps of a
- * w [C, d1, ..., D], whose logits are [N, C, d1, ...].  Under autocast as those two: products in the lower
- * dtype, the loss in f32.
- * Errors as tensor_cross_entropy; EDTYPE: x, w and b of different dtypes; EVALUE: chunk < 0. */
+ * class indices or probabilities, a chunk of rows at a time.  Neither the loss nor its gradient holds all
+ * logits [N, C]; backward computes them again.  Second derivatives do hold them, and so does every sweep with
+ * w [C, d1, ..., D], whose logits are [N, C, d1, ...].  Under autocast products run in the lower dtype, the
+ * loss in f32.
+ * Errors as tensor_cross_entropy; EDTYPE: x, w and b differ in dtype; EVALUE: chunk < 0. */
 #define tensor_linear_cross_entropy(...)                                         \
     TENSOR_CALL_(tensor_linear_cross_entropy_args, TensorLinearCrossEntropyArgs, \
                  TENSOR_LINEAR_CROSS_ENTROPY_DEFAULTS, .input = __VA_ARGS__)
@@ -212,9 +211,9 @@ typedef struct TensorGaussianNllArgs {
     .full = false, .eps = 1e-6, .reduction = TENSOR_MEAN, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorGaussianNllArgs tensor_gaussian_nll_defaults;
 
-/* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); the gradient passes to var as if
- * v were var.  var has the input's shape, that without the last dim, or that with one dim of size 1 (ESHAPE).
- * EVALUE: a negative var, on the CPU; on a device it counts as eps; eps <= 0.  EDTYPE: var not floating. */
+/* tensor_gaussian_nll_loss - (log v + (x - t)^2 / v) / 2, v = max(var, eps); var's gradient is that of v.
+ * var has the input's shape, or that shape without the last dim, or with one dim of size 1 (ESHAPE).  EVALUE:
+ * a negative var on the CPU (on a device it counts as eps); eps <= 0.  EDTYPE: var is not floating. */
 #define tensor_gaussian_nll_loss(...)                                                                \
     TENSOR_CALL_(tensor_gaussian_nll_loss_args, TensorGaussianNllArgs, TENSOR_GAUSSIAN_NLL_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -234,9 +233,8 @@ typedef struct TensorPoissonNllArgs {
     TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorPoissonNllArgs tensor_poisson_nll_defaults;
 
-/* tensor_poisson_nll_loss - with log_input e^x - t x, else x - t log(x + eps).
- * .full adds t log t - t + log(2 pi t) / 2 where t > 1, and nothing elsewhere (PyTorch's gradient of t is NaN
- * at t = 0). */
+/* tensor_poisson_nll_loss - e^x - t x with log_input, else x - t log(x + eps).
+ * .full adds t log t - t + log(2 pi t) / 2 where t > 1 (in PyTorch t's gradient is then NaN at t = 0). */
 #define tensor_poisson_nll_loss(...)                                                              \
     TENSOR_CALL_(tensor_poisson_nll_loss_args, TensorPoissonNllArgs, TENSOR_POISSON_NLL_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -256,7 +254,7 @@ typedef struct TensorHingeEmbeddingArgs {
 TAPEGRAD_API extern const TensorHingeEmbeddingArgs tensor_hinge_embedding_defaults;
 
 /* tensor_hinge_embedding_loss - x where t is 1, relu(margin - x) where t is -1, the sum of both elsewhere.
- * The target has no gradient; the result has x's dtype, also where that is an integer (EDTYPE for its mean).
+ * The target has no gradient.  The result has x's dtype, even an integer.  EDTYPE: the mean of integers.
  */
 #define tensor_hinge_embedding_loss(...)                                     \
     TENSOR_CALL_(tensor_hinge_embedding_loss_args, TensorHingeEmbeddingArgs, \
@@ -273,9 +271,9 @@ typedef struct TensorPairLossArgs {
 TAPEGRAD_API extern const TensorPairLossArgs tensor_pair_loss_defaults;
 
 /* tensor_margin_ranking_loss    - relu(-t (x1 - x2) + margin), all of one shape.
- * tensor_cosine_embedding_loss  - of x1, x2 [N, D] and t [N], or [D] and []: 1 - cos where t is 1,
+ * tensor_cosine_embedding_loss  - x1, x2 [N, D] and t [N], or [D] and []: 1 - cos where t is 1,
  *     relu(cos - margin) where t is -1, else 0; cos = x1 . x2 / sqrt((|x1|^2 + 1e-12) (|x2|^2 + 1e-12)).
- *     The target has no gradient, and no say in the dtype. */
+ *     The target has no gradient and does not affect the dtype. */
 #define tensor_margin_ranking_loss(...)                                                          \
     TENSOR_CALL_(tensor_margin_ranking_loss_args, TensorPairLossArgs, TENSOR_PAIR_LOSS_DEFAULTS, \
                  .input1 = __VA_ARGS__)
@@ -288,10 +286,10 @@ TAPEGRAD_API Tensor *tensor_cosine_embedding_loss_args(TensorPairLossArgs args);
 typedef struct TensorTripletArgs {
     Tensor *anchor, *positive, *negative;
     double margin, p, eps; /* p, eps: of the p-norm */
-    bool swap;             /* takes the lesser of d(a, n) and d(p, n) */
+    bool swap;             /* uses min(d(a, n), d(p, n)) for d(a, n) */
     TensorByName by_name;
     TensorReduction reduction;
-    Tensor *(*distance)(Tensor *x, Tensor *y, void *ctx); /* d of your own, made of ops; NULL: the p-norm */
+    Tensor *(*distance)(Tensor *x, Tensor *y, void *ctx); /* your d, composed of ops; NULL: the p-norm */
     void *ctx;                                            /* its last argument */
     TensorFromDefaults from_defaults;
 } TensorTripletArgs;
@@ -300,9 +298,9 @@ typedef struct TensorTripletArgs {
     .ctx = NULL, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTripletArgs tensor_triplet_defaults;
 
-/* tensor_triplet_margin_loss - relu(d(a, p) - d(a, n) + margin) of tensors of one shape [..., D];
- * d(x, y) is the p-norm of x - y + eps over the last dim, or .distance (then any shape, and d's shape is the
- * loss's; a NULL from it fails the loss).  ESHAPE: different shapes.  EVALUE: margin <= 0. */
+/* tensor_triplet_margin_loss - relu(d(a, p) - d(a, n) + margin), a, p, n of one shape [..., D]; d(x, y) is
+ * the p-norm of x - y + eps over the last dim, or .distance, which takes any shape and gives the loss's; NULL
+ * from it fails the loss.  ESHAPE: different shapes.  EVALUE: margin <= 0. */
 #define tensor_triplet_margin_loss(...)                                                       \
     TENSOR_CALL_(tensor_triplet_margin_loss_args, TensorTripletArgs, TENSOR_TRIPLET_DEFAULTS, \
                  .anchor = __VA_ARGS__)
@@ -310,9 +308,10 @@ TAPEGRAD_API Tensor *tensor_triplet_margin_loss_args(TensorTripletArgs args);
 
 /* ---- margins between classes ----------------------------------------------------------------- */
 
-/* tensor_soft_margin_loss        - log(1 + e^(-t x)), without overflow; the target has no gradient, and no
- * say in the dtype. tensor_multilabel_margin_loss  - x [N, C] or [C]; each row of target, of x's shape, lists
- * the right classes and ends them by -1: sum of relu(1 - (x_j - x_i)) / C over the right j and the wrong i.
+/* tensor_soft_margin_loss        - log(1 + e^(-t x)), without overflow; the target has no gradient and does
+ *     not affect the dtype.
+ * tensor_multilabel_margin_loss - x [N, C] or [C]; each row of target, of x's shape, lists the right classes,
+ *     ended by -1: sum of relu(1 - (x_j - x_i)) / C over right classes j and wrong classes i.
  *     EINDEX: a target outside [-1, C). */
 #define tensor_soft_margin_loss(...) \
     TENSOR_CALL_(tensor_soft_margin_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
@@ -332,7 +331,7 @@ typedef struct TensorMultilabelSoftMarginArgs {
 TAPEGRAD_API extern const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults;
 
 /* tensor_multilabel_soft_margin_loss - the mean over the last dim of
- *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)).  EDTYPE: x not floating. */
+ *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)).  EDTYPE: x is not floating. */
 #define tensor_multilabel_soft_margin_loss(...)                                           \
     TENSOR_CALL_(tensor_multilabel_soft_margin_loss_args, TensorMultilabelSoftMarginArgs, \
                  TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS, .input = __VA_ARGS__)
@@ -363,29 +362,30 @@ TAPEGRAD_API Tensor *tensor_multi_margin_loss_args(TensorMultiMarginArgs args);
 
 typedef struct TensorCtcArgs {
     Tensor *log_probs, *targets, *input_lengths, *target_lengths;
-    int64_t blank; /* the class that separates labels */
+    int64_t blank; /* the blank class */
     TensorByName by_name;
     TensorReduction reduction;
-    bool zero_infinity; /* an infinite loss is 0, and so is its gradient */
+    bool zero_infinity; /* an infinite loss counts as 0, with gradient 0 */
 } TensorCtcArgs;
 #define TENSOR_CTC_DEFAULTS .blank = 0, .reduction = TENSOR_MEAN, .zero_infinity = false
 TAPEGRAD_API extern const TensorCtcArgs tensor_ctc_defaults;
 
-/* tensor_ctc_loss - -log of the probability that a sequence collapses to its target: equal neighbours merged,
- * then blanks dropped.  On the CPU only.
- *   log_probs [T, N, C]; lengths [N]; targets [N, S], padded with anything, or all of them in one row
+/* tensor_ctc_loss - -log of the probability that a sequence collapses to its target when equal neighbours are
+ * merged and blanks removed.  On the CPU only.
+ *   log_probs [T, N, C]; lengths [N]; targets [N, S], with any padding, or concatenated in one vector
  *   log_probs [T, C];    lengths [] or [1];   targets [S]
- * Targets and lengths are integers (EDTYPE).  The mean is that of loss / max(target length, 1).  Where no
+ * Targets and lengths are integers (EDTYPE).  TENSOR_MEAN is the mean of loss / max(target length, 1).  If no
  * path exists the loss is infinite and the gradient NaN, unless .zero_infinity.  The gradient is the
- * derivative by log_probs; PyTorch's has e^log_probs added, which the log_softmax before it takes off again.
+ * derivative with respect to log_probs; PyTorch adds e^log_probs, which the backward of log_softmax removes
+ * again.
  * EINDEX: a label outside [0, C) or equal to the blank; a length outside its sequence. */
 #define tensor_ctc_loss(...) \
     TENSOR_CALL_(tensor_ctc_loss_args, TensorCtcArgs, TENSOR_CTC_DEFAULTS, .log_probs = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_ctc_loss_args(TensorCtcArgs args);
 
 /* ---- log-probabilities --------------------------------------------------------------------------
- * Operands broadcast, as in torch.distributions.  Impossible values have -inf and finite gradients.  The
- * Bernoulli distribution's are rows (elementwise.h).
+ * Operands broadcast, as in torch.distributions.  Impossible values give -inf and finite gradients.  The
+ * Bernoulli ones are rows (elementwise.h).
  *   tensor_categorical_log_prob  log softmax(logits)[value]; logits [..., C], value [...] integers
  *                                (EINDEX outside [0, C))
  *   tensor_normal_log_prob       -((value - loc) / scale)^2 / 2 - log scale - log(2 pi) / 2

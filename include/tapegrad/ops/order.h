@@ -5,8 +5,7 @@
  *     Tensor *c = tensor_cumsum(x, 0, .dtype = TENSOR_F64);
  *     Tensor *u = tensor_unique(labels, .return_counts = &counts);
  *
- * ops/reduce.h says how .dim, .keepdim, .dtype and .indices are meant.  Where values are ordered, NaN counts
- * as the largest. */
+ * ops/reduce.h explains .dim, .keepdim, .dtype and .indices.  In comparisons NaN is the largest value. */
 #ifndef TAPEGRAD_OPS_ORDER_H
 #define TAPEGRAD_OPS_ORDER_H
 
@@ -39,7 +38,7 @@ typedef struct TensorArgsortArgs {
 #define TENSOR_ARGSORT_DEFAULTS .dim = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorArgsortArgs tensor_argsort_defaults;
 
-/* tensor_sort - the values along dim in order; equal values keep the order they had.
+/* tensor_sort - the values along dim in order; equal values keep their order.
  * tensor_argsort - only the i64 positions.
  * tensor_msort - along the first dim. */
 #define tensor_sort(...) \
@@ -62,8 +61,8 @@ typedef struct TensorTopkArgs {
 #define TENSOR_TOPK_DEFAULTS .k = -1, .dim = -1, .largest = true, .sorted = true, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorTopkArgs tensor_topk_defaults;
 
-/* tensor_topk(x, k) - the k largest along dim, largest first; equal values keep the order they had.  EINDEX:
- * k is not in 0..size. */
+/* tensor_topk(x, k) - the k largest along dim, largest first; equal values keep their order.  EINDEX: k is
+ * not in 0..size. */
 #define tensor_topk(...) \
     TENSOR_CALL_(tensor_topk_args, TensorTopkArgs, TENSOR_TOPK_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_topk_args(TensorTopkArgs args);
@@ -84,9 +83,9 @@ TAPEGRAD_API extern const TensorKthvalueArgs tensor_kthvalue_defaults;
     TENSOR_CALL_(tensor_kthvalue_args, TensorKthvalueArgs, TENSOR_KTHVALUE_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_kthvalue_args(TensorKthvalueArgs args);
 
-/* tensor_median - the median of all elements, the lower one of two in the middle; NaN if there is one.  Equal
+/* tensor_median - the median of all elements, the lower of two middle ones; NaN if x has a NaN.  Equal
  *   elements share the gradient.
- * tensor_nanmedian - of the elements that are not NaN; NaN where all are. */
+ * tensor_nanmedian - the median of the elements that are not NaN; NaN if all are. */
 TAPEGRAD_API Tensor *tensor_median(Tensor *x);
 TAPEGRAD_API Tensor *tensor_nanmedian(Tensor *x);
 
@@ -114,13 +113,13 @@ TAPEGRAD_API Tensor *tensor_median_dim_args(TensorMedianArgs args);
 TAPEGRAD_API Tensor *tensor_nanmedian_dim_args(TensorMedianArgs args);
 TAPEGRAD_API Tensor *tensor_mode_args(TensorMedianArgs args);
 
-/* What the quantile is where q (n - 1) lies between two places. */
+/* The quantile if q (n - 1) lies between two positions. */
 typedef enum TensorQuantileMode {
-    TENSOR_QUANTILE_LINEAR, /* on the straight line between the two elements */
+    TENSOR_QUANTILE_LINEAR, /* interpolated linearly between the two elements */
     TENSOR_QUANTILE_LOWER,
     TENSOR_QUANTILE_HIGHER,
     TENSOR_QUANTILE_MIDPOINT, /* their mean */
-    TENSOR_QUANTILE_NEAREST   /* halves to the even place */
+    TENSOR_QUANTILE_NEAREST   /* halves round to the even position */
 } TensorQuantileMode;
 
 typedef struct TensorQuantileArgs {
@@ -130,18 +129,18 @@ typedef struct TensorQuantileArgs {
     bool keepdim;
     TensorByName by_name;
     TensorQuantileMode interpolation;
-    Tensor *qs; /* ... or a tensor of numbers: [k] makes the results [k, ...] */
+    Tensor *qs; /* ... or a tensor of several: [k] gives results [k, ...] */
     TensorFromDefaults from_defaults;
 } TensorQuantileArgs;
 #define TENSOR_QUANTILE_DEFAULTS .q = NAN, .dim = TENSOR_ALL, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorQuantileArgs tensor_quantile_defaults;
 
-/* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - the element at place q (n - 1) of x in order,
- *   along dim or of all; NaN where x has one.
- * tensor_nanquantile - of the elements that are not NaN; NaN where all are.
- * The gradient goes to the one or two elements that the result comes from.  ESHAPE: x has no elements, or qs
- * has rank 2 or more.  EVALUE: q outside [0, 1], or q and qs both given.  EDTYPE: qs of another dtype than
- * x (or than f32 beside a half). */
+/* tensor_quantile(x, 0.9, 1), tensor_quantile(x, .qs = list) - the element at position q (n - 1) of x in
+ *   order, along dim or of all; NaN where x has one.
+ * tensor_nanquantile - the same over the elements that are not NaN; NaN if all are.
+ * The gradient goes to the one or two elements that give the result.  ESHAPE: x has no elements, or qs has
+ * rank 2 or more.  EVALUE: q outside [0, 1], or q and qs both given.  EDTYPE: qs does not have x's dtype (f32
+ * with f16 or bf16). */
 #define tensor_quantile(...) \
     TENSOR_CALL_(tensor_quantile_args, TensorQuantileArgs, TENSOR_QUANTILE_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_nanquantile(...) \
@@ -174,8 +173,8 @@ typedef struct TensorCumprodArgs {
 TAPEGRAD_API extern const TensorCumprodArgs tensor_cumprod_defaults;
 
 /* tensor_cumsum(x, dim) - y_i = x_0 + ... + x_i along dim; i64 for integers.
- * tensor_cumprod(x, dim) - y_i = x_0 x_1 ... x_i; gradients are right with any number of zeros.
- * tensor_cumsum_, tensor_cumprod_ - in place: the result in x's dtype. */
+ * tensor_cumprod(x, dim) - y_i = x_0 x_1 ... x_i; gradients are correct with any number of zeros.
+ * tensor_cumsum_, tensor_cumprod_ - in place; the result has x's dtype. */
 #define tensor_cumsum(...) \
     TENSOR_CALL_(tensor_cumsum_args, TensorCumsumArgs, TENSOR_CUMSUM_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_cumsum_(...) \
@@ -198,8 +197,8 @@ typedef struct TensorCummaxArgs {
 #define TENSOR_CUMMAX_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCummaxArgs tensor_cummax_defaults;
 
-/* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running extremes and their i64 positions, the last
- * one on ties; a NaN stays the extreme.  Gradients are added at the positions. */
+/* tensor_cummax(x, dim, .indices = &at), tensor_cummin - running maxima, or minima, and their i64 positions,
+ * the last one on ties; a NaN remains the extreme.  The gradient is added at these positions. */
 #define tensor_cummax(...) \
     TENSOR_CALL_(tensor_cummax_args, TensorCummaxArgs, TENSOR_CUMMAX_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_cummin(...) \
@@ -215,7 +214,7 @@ TAPEGRAD_API Tensor *tensor_logcumsumexp(Tensor *x, int dim);
 
 typedef struct TensorDiffArgs {
     Tensor *input;
-    int64_t n;                /* how often; default 1 */
+    int64_t n;                /* number of times; default 1 */
     int dim;                  /* default -1 */
     Tensor *prepend, *append; /* joined to x along dim first; may be NULL */
     TensorFromDefaults from_defaults;
@@ -224,16 +223,16 @@ typedef struct TensorDiffArgs {
 TAPEGRAD_API extern const TensorDiffArgs tensor_diff_defaults;
 
 /* tensor_diff - y_i = x_(i+1) - x_i along dim (xor for bool), n times.  ESHAPE: rank 0, or prepend or append
- * of another rank.  EVALUE: n is negative. */
+ * has another rank.  EVALUE: n < 0. */
 #define tensor_diff(...) \
     TENSOR_CALL_(tensor_diff_args, TensorDiffArgs, TENSOR_DIFF_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_diff_args(TensorDiffArgs args);
 
 typedef struct TensorGradientArgs {
     Tensor *input, **results; /* results: room for one tensor a dim */
-    double spacing;           /* the distance of neighbours in every dim; default 1 */
+    double spacing;           /* the distance between neighbours in all dims; default 1 */
     const double *spacings;   /* or one distance for each dim; may be NULL */
-    TensorList coordinates;   /* or the positions themselves, a vector for each dim */
+    TensorList coordinates;   /* or the positions, a vector for each dim */
     int dim;                  /* one dim ... */
     TensorShape dims;         /* ... or several; neither: all */
     int edge_order;           /* 1 or 2; default 1 */
@@ -243,18 +242,18 @@ typedef struct TensorGradientArgs {
 TAPEGRAD_API extern const TensorGradientArgs tensor_gradient_defaults;
 
 /* tensor_gradient(x, results, .spacing = h) - torch.gradient: the slope of x along each dim.
- *   inside        (a^2 x_(i+1) + (b^2 - a^2) x_i - b^2 x_(i-1)) / (a b (a + b)), for distances a before and b
- *                 behind; (x_(i+1) - x_(i-1)) / 2h for a = b = h
- *   at the edges  the difference of the last two; edge_order 2: the slope of a parabola through three
- * Returns how many results there are, or -1.  EDTYPE: x is no float.  ESHAPE: a dim has fewer than
- * edge_order + 1 elements, or coordinates that are no vectors of the dims' sizes.  EVALUE: another
- * edge_order, or two kinds of spacing. */
+ *   inside        (a^2 x_(i+1) + (b^2 - a^2) x_i - b^2 x_(i-1)) / (a b (a + b)), with the distances a before
+ *                 and b after x_i; (x_(i+1) - x_(i-1)) / 2h for a = b = h
+ *   at the edges  the slope between the last two; edge_order 2: that of a parabola through the last three
+ * Returns the number of results, or -1.  EDTYPE: x is not floating.  ESHAPE: a dim has fewer than
+ * edge_order + 1 elements, or coordinates are not vectors of the dims' sizes.  EVALUE: another edge_order, or
+ * two kinds of spacing. */
 #define tensor_gradient(...) \
     TENSOR_CALL_(tensor_gradient_args, TensorGradientArgs, TENSOR_GRADIENT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API int tensor_gradient_args(TensorGradientArgs args);
 
 typedef struct TensorTrapezoidArgs {
-    Tensor *y, *x; /* x: the points, [n] or of y's rank; NULL: dx apart */
+    Tensor *y, *x; /* x: the points, [n] or of y's rank; NULL: distance dx */
     double dx;     /* default 1 */
     int dim;       /* default -1 */
     TensorFromDefaults from_defaults;
@@ -279,7 +278,7 @@ typedef struct TensorUniqueArgs {
     Tensor *input;
     bool sorted; /* PyTorch's, default true; the result is always in order */
     Tensor **return_inverse, **return_counts;
-    int dim; /* one dim; default: of x flattened */
+    int dim; /* one dim; default: x flattened */
     TensorFromDefaults from_defaults;
 } TensorUniqueArgs;
 #define TENSOR_UNIQUE_DEFAULTS .sorted = true, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
@@ -294,11 +293,11 @@ typedef struct TensorUniqueConsecutiveArgs {
 #define TENSOR_UNIQUE_CONSECUTIVE_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorUniqueConsecutiveArgs tensor_unique_consecutive_defaults;
 
-/* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the elements without
- *   repetitions, in order; with dim, the slices of that dim, in the order of their elements.  inverse (i64,
- *   of x's shape; with dim a list) says which one each element is, counts (i64) how often each occurs.  NaN
+/* tensor_unique(x, .return_inverse = &inverse, .return_counts = &counts, .dim = 0) - the distinct
+ *   elements in order; with dim, the distinct slices of that dim, ordered by their elements.  inverse: the
+ *   position in y of each element, i64 of x's shape (with dim: [size]); counts: the number of each, i64.  NaN
  *   equals nothing.
- * tensor_unique_consecutive - only neighbours are compared, the order stays. */
+ * tensor_unique_consecutive - removes repeated neighbours only, and keeps the order. */
 #define tensor_unique(...) \
     TENSOR_CALL_(tensor_unique_args, TensorUniqueArgs, TENSOR_UNIQUE_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_unique_consecutive(...)                                        \
@@ -314,9 +313,9 @@ typedef struct TensorBincountArgs {
 #define TENSOR_BINCOUNT_DEFAULTS .minlength = 0
 TAPEGRAD_API extern const TensorBincountArgs tensor_bincount_defaults;
 
-/* tensor_bincount(x, weights) - how often 0, 1, 2, ... occur in a vector of integers (i64), minlength counts
- * at least; with weights, the sums of those (f32 for f32, else f64).  ESHAPE: x is no vector, or weights of
- * another shape.  EVALUE: a negative integer. */
+/* tensor_bincount(x, weights) - y_i = the number of elements i in a vector of integers, i64, at least
+ * minlength counts; with weights, their sums (f32 for f32, else f64).  ESHAPE: x is no vector, or weights has
+ * another shape.  EVALUE: a negative element. */
 #define tensor_bincount(...) \
     TENSOR_CALL_(tensor_bincount_args, TensorBincountArgs, TENSOR_BINCOUNT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_bincount_args(TensorBincountArgs args);
@@ -330,8 +329,8 @@ typedef struct TensorHistcArgs {
 #define TENSOR_HISTC_DEFAULTS .bins = 100, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorHistcArgs tensor_histc_defaults;
 
-/* tensor_histc(x, bins, min, max) - how many elements lie in each of bins equal parts of [min, max], in x's
- * dtype.  Elements outside, and NaN, are not counted.  EVALUE: bins < 1, or no finite range. */
+/* tensor_histc(x, bins, min, max) - the number of elements in each of `bins` equal parts of [min, max], in
+ * x's dtype.  Elements outside, and NaN, are not counted.  EVALUE: bins < 1, or no finite range. */
 #define tensor_histc(...) \
     TENSOR_CALL_(tensor_histc_args, TensorHistcArgs, TENSOR_HISTC_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_histc_args(TensorHistcArgs args);
@@ -342,8 +341,8 @@ typedef struct TensorSearchsortedArgs {
     Tensor *sorted, *values;
     TensorByName by_name;
     bool out_int32;  /* the result is i32 */
-    bool right;      /* behind equal elements, not before them */
-    TensorSide side; /* the same as a word; EVALUE: left, and .right = true */
+    bool right;      /* after equal elements, not before them */
+    TensorSide side; /* the same as an enum; EVALUE: left with .right = true */
     Tensor *sorter;  /* i64 of sorted's shape: the order in which sorted ascends; may be NULL */
 } TensorSearchsortedArgs;
 #define TENSOR_SEARCHSORTED_DEFAULTS .right = false
@@ -356,12 +355,11 @@ typedef struct TensorBucketizeArgs {
 #define TENSOR_BUCKETIZE_DEFAULTS .right = false
 TAPEGRAD_API extern const TensorBucketizeArgs tensor_bucketize_defaults;
 
-/* tensor_searchsorted(sorted, values) - i64 of values' shape: where each value would be inserted into the
- *   ascending list that is sorted's last dim; sorted is one list, or has values' leading sizes.  Integers
- *   beside floats are compared as f64.  NaN goes behind all.
- * tensor_bucketize(x, boundaries) - the same with one list, the operands turned.
- * ESHAPE: shapes that do not fit.  EDTYPE: sorter is not i64.  EINDEX: sorter names an element that is not
- * there. */
+/* tensor_searchsorted(sorted, values) - i64 of values' shape: the position where each value would be inserted
+ *   in the ascending last dim of sorted, which is one list or has values' leading sizes.  Integers with
+ *   floats are compared as f64.  NaN goes after all.
+ * tensor_bucketize(x, boundaries) - the same with one list, operands exchanged.
+ * ESHAPE: shapes do not fit.  EDTYPE: sorter is not i64.  EINDEX: sorter has an index out of range. */
 #define tensor_searchsorted(...)                                                                 \
     TENSOR_CALL_(tensor_searchsorted_args, TensorSearchsortedArgs, TENSOR_SEARCHSORTED_DEFAULTS, \
                  .sorted = __VA_ARGS__)
@@ -378,7 +376,8 @@ typedef struct TensorIsinArgs {
 #define TENSOR_ISIN_DEFAULTS .invert = false
 TAPEGRAD_API extern const TensorIsinArgs tensor_isin_defaults;
 
-/* tensor_isin(elements, test_elements) - bool of elements' shape: is it one of test_elements?  NaN is not. */
+/* tensor_isin(elements, test_elements) - bool of elements' shape: is the element one of test_elements?  A NaN
+ * is not. */
 #define tensor_isin(...) \
     TENSOR_CALL_(tensor_isin_args, TensorIsinArgs, TENSOR_ISIN_DEFAULTS, .elements = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_isin_args(TensorIsinArgs args);
@@ -397,9 +396,9 @@ TAPEGRAD_API extern const TensorNonzeroStaticArgs tensor_nonzero_static_defaults
 /* tensor_nonzero - i64 [count, rank]: the indices of the elements that are not 0, in row-major order; NaN is
  *   not 0.
  * tensor_nonzero_static(x, .size = n) - the first n rows of that, i64 [n, rank]; rows beyond the count hold
- *   fill_value.  EVALUE: size is negative.
- * tensor_masked_select - the elements of x under a mask, in row-major order: a vector.  x and mask broadcast
- *   (ESHAPE).  EDTYPE: the mask is neither bool nor u8. */
+ *   fill_value.  EVALUE: size < 0.
+ * tensor_masked_select - the elements of x where mask is true, in row-major order: a vector.  x and mask
+ *   broadcast (ESHAPE).  EDTYPE: the mask is neither bool nor u8. */
 TAPEGRAD_API Tensor *tensor_nonzero(Tensor *x);
 #define tensor_nonzero_static(...)                                                                    \
     TENSOR_CALL_(tensor_nonzero_static_args, TensorNonzeroStaticArgs, TENSOR_NONZERO_STATIC_DEFAULTS, \
@@ -407,9 +406,9 @@ TAPEGRAD_API Tensor *tensor_nonzero(Tensor *x);
 TAPEGRAD_API Tensor *tensor_nonzero_static_args(TensorNonzeroStaticArgs args);
 TAPEGRAD_API Tensor *tensor_masked_select(Tensor *x, Tensor *mask);
 
-/* tensor_unravel_index - the indices that row-major positions in a tensor of that shape stand for: result d
- * is the index in dim d, i64 of indices' shape; results has room for as many as there are sizes.  Returns how
- * many, or -1.  EDTYPE: indices are no integers.  EINDEX: a position that the shape has not. */
+/* tensor_unravel_index - turns row-major positions in a tensor of that shape into indices: results[d] is the
+ * index in dim d, i64 of indices' shape, for each dim of shape.  Returns their number, or -1.  EDTYPE:
+ * indices are no integers.  EINDEX: a position out of range. */
 TAPEGRAD_API int tensor_unravel_index(Tensor *indices, TensorShape shape, Tensor **results);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* ops/product.h - products: matmul and its kin, linear, einsum, tensordot, kron, chains and powers of
- * matrices.  Included by ops.h.
+/* ops/product.h - products: matmul, linear, einsum, tensordot, kron, chains and powers of matrices.
+ * Included by ops.h.
  *
  *     Tensor *h = tensor_relu(tensor_linear(x, w1, b1));             // w1 [out, in]
  *     Tensor *s = tensor_matmul(q, tensor_mT(k));                    // [..., L, E] [..., E, S]
@@ -7,16 +7,15 @@
  *     Tensor *z = tensor_tensordot(a, b, .dims = 1);                 // the last dim of a with the first of b
  *     Tensor *p = tensor_multi_dot(TENSORS(a, b, c, d));             // in the cheapest order
  *
- * Functions with options are macros over a struct: arguments in PyTorch's order, or by name; what is left out
- * has PyTorch's default.  Their functions, which the macros call, end in _args.
+ * Functions with options are macros over a struct: arguments in PyTorch's order, or by name, with PyTorch's
+ * defaults.  The functions behind the macros end in _args.
  *
  * Dtypes: operands must have one dtype (EDTYPE names both), as in PyTorch; outer, kron, addr, block_diag and
- * the elementwise parts of einsum promote.  bool is refused (EDTYPE) by all but those.  f16 and bf16 compute
- * in f32 and round once; on CPUs with AVX512-BF16, operands of bf16 and their sums below 2^-126 count as 0,
- * as in PyTorch.  Integers compute modulo 2 to their width, on the CPU alone (EDEVICE elsewhere), and take
- * only integers as alpha and beta (EVALUE).
+ * the elementwise parts of einsum promote, and only these accept bool (else EDTYPE).  f16 and bf16 compute in
+ * f32 and round once; on CPUs with AVX512-BF16, operands of bf16 and their sums below 2^-126 count as 0, as
+ * in PyTorch.  Integers wrap, run on the CPU only (EDEVICE), and need whole alpha and beta (EVALUE).
  *
- * Results are the same bits on any number of threads and for any layout of the operands.  Optional tensors
+ * Results have the same bits with any number of threads and any layout of the operands.  Optional tensors
  * may be NULL. */
 #ifndef TAPEGRAD_OPS_PRODUCT_H
 #define TAPEGRAD_OPS_PRODUCT_H
@@ -33,7 +32,7 @@ extern "C" {
 /* tensor_matmul - y = a b.
  *   [m, k] [k, n] -> [m, n]      [k] [k, n] -> [n]      [m, k] [k] -> [m]      [k] [k] -> []
  *   Dimensions before the last two are batches and broadcast: [5, 1, m, k] [3, k, n] -> [5, 3, m, n].
- * k = 0 gives zeros.  Transposed and expanded operands are read where they lie.
+ * k = 0 gives zeros.  Transposed and expanded operands are not copied.
  * ESHAPE: inner sizes differ, batches do not broadcast, or an operand has rank 0. */
 TAPEGRAD_API Tensor *tensor_matmul(Tensor *a, Tensor *b);
 
@@ -61,10 +60,10 @@ TAPEGRAD_API extern const TensorAddmmArgs tensor_addmm_defaults;
  *   tensor_addmm    a [m, k],    b [k, n]    -> [m, n]
  *   tensor_baddbmm  a [B, m, k], b [B, k, n] -> [B, m, n]
  *   tensor_addmv    a [m, k],    b [k]       -> [m]
- *   tensor_addr     a [m],       b [n]       -> [m, n], their outer product; dtypes are promoted
+ *   tensor_addr     a [m],       b [n]       -> [m, n], the outer product; dtypes are promoted
  *   tensor_addbmm   a [B, m, k], b [B, k, n] -> [m, n], the sum of the products of the batch
- * beta = 0: input is not read, so NaN in it does no harm.  alpha = 0: addmm, addmv and addbmm do not read a
- * and b; baddbmm and addr multiply, so NaN and infinity in a or b give NaN.
+ * beta = 0: input is not read, so a NaN in it has no effect.  alpha = 0: addmm, addmv and addbmm do not read
+ * a and b; baddbmm and addr multiply, so NaN and infinity in a or b give NaN.
  * In place, tensor_addmm_(x, a, b, .beta = 0): x has the result's shape and dtype.
  * ESHAPE: other ranks, inner sizes that differ, an input that does not broadcast. */
 #define tensor_addmm(...) \
@@ -104,8 +103,8 @@ TAPEGRAD_API Tensor *tensor_addbmm_args_(TensorAddmmArgs args);
  * x has rank 1 or more.  ESHAPE: other ranks, or features of x and weight that differ. */
 TAPEGRAD_API Tensor *tensor_linear(Tensor *x, Tensor *weight, Tensor *bias);
 
-/* tensor_linear_act - f(tensor_linear(x, weight, bias)) in one pass over the result where the device has it:
- * relu, gelu, or gelu by tanh.  Floats alone; halves are rounded once.  EVALUE: no such activation. */
+/* tensor_linear_act - f(tensor_linear(x, weight, bias)), f is relu, gelu, or gelu by tanh; in one pass over
+ * the result if the device has one.  Floats only; f16 and bf16 round once.  EVALUE: no such activation. */
 typedef enum TensorActivation { TENSOR_ACT_RELU, TENSOR_ACT_GELU, TENSOR_ACT_GELU_TANH } TensorActivation;
 TAPEGRAD_API Tensor *tensor_linear_act(Tensor *x, Tensor *weight, Tensor *bias, TensorActivation activation);
 
@@ -115,24 +114,24 @@ TAPEGRAD_API Tensor *tensor_bilinear(Tensor *x1, Tensor *x2, Tensor *weight, Ten
 
 /* ---- sums over named dimensions -------------------------------------------------------------- */
 
-/* tensor_einsum - the sum of products that the equation says: operands by commas, each its indices, one
- * letter a dimension; then "->" and the indices of the result.
- *   "ij,jk->ik"    a matrix product: indices that the result lacks are summed over
+/* tensor_einsum - a sum of products: the equation lists each operand's indices, a letter for each dimension,
+ * separated by commas; then "->" and the indices of the result.
+ *   "ij,jk->ik"    a matrix product: sums over indices that the result lacks
  *   "ii->i", "ii"  an index twice in one operand: its diagonal, its trace
- *   "ij,jk"        without "->": the indices that are named once, in alphabetical order, capitals first
+ *   "ij,jk"        without "->" the result has the indices that occur once, alphabetically, capitals first
  *   "...ij,...jk"  "..." stands for any dimensions, which broadcast; without "->" the result begins with them
- * Spaces mean nothing.  Sizes of an index must agree, or be 1 (not within one operand).
+ * Spaces are ignored.  Sizes of an index must agree, or be 1 (not within one operand).
  *
- * Operands are multiplied from left to right.  Of one operand without a sum the result is a view: "ij->ji"
- * shares its memory, and so does "ij->ij".  A sum of integers that meets no other operand is i64.
- * EVALUE: an equation that cannot be read, or is for another number of operands, or whose result names an
- * index twice or one that no operand has.  ESHAPE: another number of dimensions, or sizes that differ; the
- * text names operand and index.  EDTYPE: two dtypes in one matrix product. */
+ * Operands are multiplied from left to right.  With one operand and no sum the result is a view: "ij->ji",
+ * and "ij->ij", share its memory.  A sum over integers of one operand is i64.
+ * EVALUE: the equation cannot be parsed, has not one part for each operand, or its result has an index twice
+ * or one that no operand has.  ESHAPE: an operand has another rank, or sizes differ; the error names operand
+ * and index.  EDTYPE: two dtypes in one matrix product. */
 TAPEGRAD_API Tensor *tensor_einsum(const char *equation, TensorList operands);
 
 typedef struct TensorTensordotArgs {
     Tensor *a, *b;
-    int dims;                   /* so many last dims of a with the first ones of b ... */
+    int dims;                   /* sums over this many last dims of a and first dims of b ... */
     TensorShape dims_a, dims_b; /* ... unless these are given, in pairs */
     TensorFromDefaults from_defaults;
 } TensorTensordotArgs;
@@ -142,8 +141,8 @@ TAPEGRAD_API extern const TensorTensordotArgs tensor_tensordot_defaults;
 /* tensor_tensordot - the sum of products over pairs of dims; the result has a's other dims, then b's.
  *     tensor_tensordot(a, b, 1)
  *     tensor_tensordot(a, b, .dims_a = DIMS(1, 0), .dims_b = DIMS(0, 1))
- * ESHAPE: sizes of a pair differ, and neither is 1.  EINDEX: no such dim.  EVALUE: a dim named twice, lists
- * of different lengths, more dims than an operand has. */
+ * ESHAPE: sizes of a pair differ, and neither is 1.  EINDEX: no such dim.  EVALUE: a repeated dim, lists of
+ * different lengths, more dims than an operand has. */
 #define tensor_tensordot(...) \
     TENSOR_CALL_(tensor_tensordot_args, TensorTensordotArgs, TENSOR_TENSORDOT_DEFAULTS, .a = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_tensordot_args(TensorTensordotArgs args);
@@ -158,7 +157,7 @@ TAPEGRAD_API extern const TensorVecdotArgs tensor_vecdot_defaults;
 
 /* tensor_vecdot - sum of a b along dim, of floating operands that broadcast (torch.linalg.vecdot).
  * tensor_inner  - sum of a b over the last dim of both, [..., k] [..., k] -> a's other dims, then b's; with
- *                 an operand of rank 0 their product, of any dtypes
+ *                 an operand of rank 0 their product, dtypes promoted
  * tensor_vdot   - another name of tensor_dot */
 #define tensor_vecdot(...) \
     TENSOR_CALL_(tensor_vecdot_args, TensorVecdotArgs, TENSOR_VECDOT_DEFAULTS, .a = __VA_ARGS__)
@@ -166,8 +165,8 @@ TAPEGRAD_API Tensor *tensor_vecdot_args(TensorVecdotArgs args);
 TAPEGRAD_API Tensor *tensor_inner(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_vdot(Tensor *a, Tensor *b);
 
-/* tensor_kron - every element of a times all of b, of any dtypes: sizes multiply.  The operand of lower rank
- * gets leading dims of 1.  ESHAPE: more than 8 dims. */
+/* tensor_kron - every element of a times all of b; sizes multiply, dtypes are promoted.  The operand of lower
+ * rank gets leading dims of 1.  ESHAPE: more than 8 dims. */
 TAPEGRAD_API Tensor *tensor_kron(Tensor *a, Tensor *b);
 
 typedef struct TensorCrossArgs {
@@ -185,8 +184,8 @@ TAPEGRAD_API Tensor *tensor_cross_args(TensorCrossArgs args);
 
 /* ---- chains, powers, blocks ------------------------------------------------------------------ */
 
-/* tensor_multi_dot - the product of a chain of 2 or more matrices, in the order that takes the fewest
- * multiplications; the first may be a vector, a row, and the last one, a column.
+/* tensor_multi_dot - the product of 2 or more matrices, in the order with the fewest multiplications; the
+ * first may be a vector (a row), and the last one (a column).
  * tensor_chain_matmul - another name of it. */
 TAPEGRAD_API Tensor *tensor_multi_dot(TensorList tensors);
 TAPEGRAD_API Tensor *tensor_chain_matmul(TensorList tensors);
@@ -201,7 +200,7 @@ TAPEGRAD_API Tensor *tensor_matrix_exp(Tensor *x);
 /* tensor_trace - the sum of the diagonal of a matrix [m, n]; i64 for integers. */
 TAPEGRAD_API Tensor *tensor_trace(Tensor *x);
 
-/* tensor_block_diag - matrices (a vector is a row, a number 1 x 1) one after the other down the diagonal, 0
+/* tensor_block_diag - a matrix with the given ones (a vector is a row, a scalar 1 x 1) along its diagonal, 0
  * elsewhere; dtypes are promoted. */
 TAPEGRAD_API Tensor *tensor_block_diag(TensorList tensors);
 

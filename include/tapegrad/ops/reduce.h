@@ -6,22 +6,21 @@
  *     Tensor *best  = tensor_max_dim(x, -1, .indices = &where);
  *     Tensor *p     = tensor_softmax(logits, 1, .dtype = TENSOR_F64);
  *
- * Options are given in PyTorch's order or by name (tensor.h says how); one that is left out has PyTorch's
- * default.
+ * Options are given in PyTorch's order or by name (see tensor.h), with PyTorch's defaults.
  *
- *   .dim, .dims   what is reduced: one dim, or a list of dims; all dims where neither is given.  Negative
- *                 dims count from the end.  EINDEX: no such dim.  EVALUE: a dim twice, or both options.
- *   .keepdim      a reduced dim stays as size 1; without it, it vanishes.
+ *   .dim, .dims   the dims to reduce: one, or a list; default: all.  Negative dims count from the end.
+ *                 EINDEX: no such dim.  EVALUE: a dim twice, or both options.
+ *   .keepdim      reduced dims keep size 1; else they are removed.
  *   .dtype        x is cast to this dtype first, and the result has it.
- *   .indices,     receives a second result; may be NULL.  NULL is stored where the call fails.
+ *   .indices,     receives a second result, or NULL if the call fails; may be NULL.
  *   .mean, .max
  *
- * Sums are formed in double, in an order that depends on sizes and strides only: any number of threads gives
- * the same bits.  In f32, sum, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are
+ * Sums are computed in double, in an order that depends on sizes and strides only: the same bits with any
+ * number of threads.  In f32, sum, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are
  * within 4 ulp of their f64 results, over 10^7 elements (test_accuracy.c).
  *
  * Over no elements: sum is 0, prod 1, any false, all true, count_nonzero 0, mean, var and std NaN, logsumexp
- * -inf; extremes are refused (ESHAPE).  NaN wins in every extreme. */
+ * -inf; extremes are refused (ESHAPE).  Any maximum or minimum with a NaN is NaN. */
 #ifndef TAPEGRAD_OPS_REDUCE_H
 #define TAPEGRAD_OPS_REDUCE_H
 
@@ -33,7 +32,7 @@
 extern "C" {
 #endif
 
-enum { TENSOR_ALL = INT_MIN }; /* .dim left out: all dims, or, where a dim must be given, EVALUE */
+enum { TENSOR_ALL = INT_MIN }; /* default of .dim: all dims; EVALUE where a dim is required */
 
 /* ---- sums and products ----------------------------------------------------------------------- */
 
@@ -50,9 +49,9 @@ typedef struct TensorReduceArgs {
 TAPEGRAD_API extern const TensorReduceArgs tensor_reduce_defaults;
 
 /* tensor_sum - y = sum x.
- * tensor_mean - y = sum x / n.  EDTYPE: x, or .dtype, is no float.
+ * tensor_mean - y = sum x / n.  EDTYPE: x, or .dtype, is not floating.
  * tensor_nansum, tensor_nanmean - the same over the elements that are not NaN; the others get the gradient 0.
- *   nanmean of NaNs only is NaN. */
+ *   nanmean is NaN if all are. */
 #define tensor_sum(...) \
     TENSOR_CALL_(tensor_sum_args, TensorReduceArgs, TENSOR_REDUCE_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_mean(...) \
@@ -66,9 +65,9 @@ TAPEGRAD_API Tensor *tensor_mean_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_nansum_args(TensorReduceArgs args);
 TAPEGRAD_API Tensor *tensor_nanmean_args(TensorReduceArgs args);
 
-/* tensor_sum_to_size - x summed to a shape that broadcasts to x's: leading dims vanish, dims of size 1 are
- * summed (integers in i64); the reverse of tensor_expand.  A copy even where nothing is summed.  ESHAPE: the
- * shape does not broadcast to x's. */
+/* tensor_sum_to_size - sums x to a shape that broadcasts to x's: removes leading dims, sums dims to size 1
+ * (integers in i64); the adjoint of tensor_expand.  A copy even if nothing is summed.  ESHAPE: the shape does
+ * not broadcast to x's. */
 TAPEGRAD_API Tensor *tensor_sum_to_size(Tensor *x, TensorShape size);
 
 typedef struct TensorProdArgs {
@@ -83,7 +82,7 @@ typedef struct TensorProdArgs {
 TAPEGRAD_API extern const TensorProdArgs tensor_prod_defaults;
 
 /* tensor_prod - the product of the elements; i64 for integers.  The gradient of an element is the product of
- * the others, right with any number of zeros. */
+ * the others, correct with any number of zeros. */
 #define tensor_prod(...) \
     TENSOR_CALL_(tensor_prod_args, TensorProdArgs, TENSOR_PROD_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_prod_args(TensorProdArgs args);
@@ -100,11 +99,11 @@ typedef struct TensorDimsArgs {
 #define TENSOR_DIMS_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorDimsArgs tensor_dims_defaults;
 
-/* tensor_any, tensor_all - bool: is some, is every element not 0?  NaN is not 0.  (Of u8 too, where PyTorch's
- *   result is u8.)
- * tensor_count_nonzero - i64: how many elements are not 0.
+/* tensor_any, tensor_all - bool: is any, is every element nonzero?  NaN is nonzero.  (bool for u8 too;
+ *   PyTorch's result is u8.)
+ * tensor_count_nonzero - i64: the number of nonzero elements.
  * tensor_logsumexp - y = log sum e^x, computed as m + log sum e^(x - m), m = max x; integers become f32.
- *   Where all of x is -inf, y is -inf and the gradient 0. */
+ *   If all of x is -inf, y is -inf with gradient 0. */
 #define tensor_any(...) \
     TENSOR_CALL_(tensor_any_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_all(...) \
@@ -123,7 +122,7 @@ TAPEGRAD_API Tensor *tensor_logsumexp_args(TensorDimsArgs args);
 typedef struct TensorVarArgs {
     Tensor *input;
     int dim;
-    double correction; /* 1: the unbiased estimate; 0: the mean square */
+    double correction; /* 1: unbiased; 0: mean square */
     bool keepdim;
     TensorShape dims;
     TensorFromDefaults from_defaults;
@@ -131,10 +130,10 @@ typedef struct TensorVarArgs {
 #define TENSOR_VAR_DEFAULTS .dim = TENSOR_ALL, .correction = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVarArgs tensor_var_defaults;
 
-/* tensor_var - y = sum (x - mean)^2 / max(0, n - correction).  Where n <= correction, y and its gradient are
+/* tensor_var - y = sum (x - mean)^2 / max(0, n - correction).  If n <= correction, y and its gradient are
  *   NaN or infinite.
- * tensor_std - the square root of var; gradient 0 where it is 0.
- * PyTorch's old `unbiased` is .correction = 0.  EDTYPE: x is no float. */
+ * tensor_std - the square root of var; where it is 0, the gradient is 0.
+ * PyTorch's old `unbiased` is .correction = 0.  EDTYPE: x is not floating. */
 #define tensor_var(...) \
     TENSOR_CALL_(tensor_var_args, TensorVarArgs, TENSOR_VAR_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_std(...) \
@@ -154,7 +153,7 @@ typedef struct TensorVarMeanArgs {
 #define TENSOR_VAR_MEAN_DEFAULTS .dim = TENSOR_ALL, .correction = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVarMeanArgs tensor_var_mean_defaults;
 
-/* tensor_var_mean(x, 1, .mean = &m), tensor_std_mean - var or std, and the mean. */
+/* tensor_var_mean(x, 1, .mean = &m), tensor_std_mean - var or std, and the mean in .mean. */
 #define tensor_var_mean(...) \
     TENSOR_CALL_(tensor_var_mean_args, TensorVarMeanArgs, TENSOR_VAR_MEAN_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_std_mean(...) \
@@ -165,16 +164,16 @@ TAPEGRAD_API Tensor *tensor_std_mean_args(TensorVarMeanArgs args);
 typedef struct TensorCovArgs {
     Tensor *input;
     double correction; /* 1 */
-    Tensor *fweights,  /* how often each observation was made: integers, no gradient */
-        *aweights;     /* how much each observation counts */
+    Tensor *fweights,  /* the number of each observation: integers, no gradient */
+        *aweights;     /* the weight of each observation */
     TensorFromDefaults from_defaults;
 } TensorCovArgs;
 #define TENSOR_COV_DEFAULTS .correction = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorCovArgs tensor_cov_defaults;
 
-/* tensor_cov - covariances of variables, the rows of x [variables, n]; x [n] is one variable, whose variance
- *   has rank 0.  ESHAPE: a higher rank, or weights that are not [n].  EVALUE: negative weights.
- * tensor_corrcoef - cov_ij / sqrt(cov_ii cov_jj), held to [-1, 1]. */
+/* tensor_cov - the covariances [v, v] of v variables, the rows of x [v, n]; x [n] is one variable, whose
+ *   variance has rank 0.  ESHAPE: a higher rank, or weights are not [n].  EVALUE: negative weights.
+ * tensor_corrcoef - cov_ij / sqrt(cov_ii cov_jj), clamped to [-1, 1]. */
 #define tensor_cov(...) \
     TENSOR_CALL_(tensor_cov_args, TensorCovArgs, TENSOR_COV_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_cov_args(TensorCovArgs args);
@@ -210,9 +209,9 @@ typedef struct TensorVectorNormArgs {
     .ord = 2, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorVectorNormArgs tensor_vector_norm_defaults;
 
-/* tensor_norm - y = (sum |x|^p)^(1/p); p = INFINITY: max |x|; p = -INFINITY: min |x|; p = 0: how many
- *   elements are not 0.  Gradients: 0 where y is 0 (p > 1) and where x is 0 (p <= 1); 0 everywhere for p = 0;
- *   for infinite p equal extremes share it.  EDTYPE: x is no float (unless .dtype is one).
+/* tensor_norm - y = (sum |x|^p)^(1/p); p = INFINITY: max |x|; p = -INFINITY: min |x|; p = 0: the
+ *   number of nonzero elements.  Gradients: 0 where y is 0 (p > 1) and where x is 0 (p <= 1); 0 for p = 0;
+ *   for infinite p equal extremes share it.  EDTYPE: x is not floating (unless .dtype is).
  * tensor_linalg_vector_norm - the same; p is called ord. */
 #define tensor_norm(...) \
     TENSOR_CALL_(tensor_norm_args, TensorNormArgs, TENSOR_NORM_DEFAULTS, .input = __VA_ARGS__)
@@ -224,9 +223,8 @@ TAPEGRAD_API Tensor *tensor_linalg_vector_norm_args(TensorVectorNormArgs args);
 
 /* ---- extremes -------------------------------------------------------------------------------- */
 
-/* tensor_amax, tensor_amin - the largest, the smallest element over dims; equal extremes share the gradient
- *   evenly.
- * tensor_max, tensor_min - the same of all elements (of two operands: tensor_maximum, tensor_minimum). */
+/* tensor_amax, tensor_amin - the maximum, the minimum over dims; equal ones share the gradient evenly.
+ * tensor_max, tensor_min - the same over all elements (of two operands: tensor_maximum, tensor_minimum). */
 #define tensor_amax(...) \
     TENSOR_CALL_(tensor_amax_args, TensorDimsArgs, TENSOR_DIMS_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_amin(...) \
@@ -245,8 +243,8 @@ typedef struct TensorArgmaxArgs {
 #define TENSOR_ARGMAX_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorArgmaxArgs tensor_argmax_defaults;
 
-/* tensor_argmax, tensor_argmin - i64: where the extreme is along .dim, or in x flattened; the first one on
- * ties. */
+/* tensor_argmax, tensor_argmin - i64: the position of the maximum, or minimum, along .dim, or in x flattened;
+ * the first one on ties. */
 #define tensor_argmax(...) \
     TENSOR_CALL_(tensor_argmax_args, TensorArgmaxArgs, TENSOR_ARGMAX_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_argmin(...) \
@@ -280,7 +278,7 @@ typedef struct TensorPickArgs {
 TAPEGRAD_API extern const TensorPickArgs tensor_pick_defaults;
 
 /* tensor_max_dim(x, 1, .indices = &at), tensor_min_dim - torch.max(x, dim), torch.min(x, dim): the values;
- * the gradient goes to the index, the first one on ties.  EVALUE: no dim given (of all of x: tensor_max). */
+ * the gradient goes to .indices, the first one on ties.  EVALUE: no dim (for all of x use tensor_max). */
 #define tensor_max_dim(...) \
     TENSOR_CALL_(tensor_max_dim_args, TensorPickArgs, TENSOR_PICK_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_min_dim(...) \
@@ -302,10 +300,10 @@ typedef struct TensorSoftmaxArgs {
 TAPEGRAD_API extern const TensorSoftmaxArgs tensor_softmax_defaults;
 
 /* tensor_softmax(x, dim) - y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x, along dim.  A slice with one
- *   element above -inf gives exactly 1 there; a slice that is all -inf gives NaN, as in PyTorch.
+ *   element above -inf gives exactly 1 there; a slice of -inf only gives NaN, as in PyTorch.
  * tensor_log_softmax - log y_i = x_i - m - log sum_j e^(x_j - m).
  * tensor_softmin - softmax of -x.
- * EDTYPE: x is no float (unless .dtype is one). */
+ * EDTYPE: x is not floating (unless .dtype is). */
 #define tensor_softmax(...) \
     TENSOR_CALL_(tensor_softmax_args, TensorSoftmaxArgs, TENSOR_SOFTMAX_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_log_softmax(...) \

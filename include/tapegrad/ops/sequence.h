@@ -1,6 +1,6 @@
-/* ops/sequence.h - recurrent nets: whole sequences, fused, and single steps; attention.  Included by ops.h.
+/* ops/sequence.h - recurrent nets, whole sequences and single steps; attention.  Included by ops.h.
  *
- *     Tensor *h_n, *c_n;       // two layers of 200, with the parameters of nn_lstm or one's own
+ *     Tensor *h_n, *c_n;       // two layers of 200, with the parameters of nn_lstm or your own
  *     Tensor *y = tensor_lstm(x, h0, c0, TENSORS(w_ih0, w_hh0, b_ih0, b_hh0, w_ih1, w_hh1, b_ih1, b_hh1),
  *                             .num_layers = 2, .h_n = &h_n, .c_n = &c_n);
  *                              // x [T, N, 100] -> y [T, N, 200], h_n and c_n [2, N, 200]
@@ -22,12 +22,12 @@
  *             c' = s(f) * c + s(i) * tanh(g)
  *             h' = s(o) * tanh(c')
  *
- * The gates of a weight or bias lie one below the other in the order given.  There are two biases, as in
- * PyTorch; a gru's r multiplies the second one too.  Recurrent nets run on the CPU only.
+ * The rows of a weight or bias hold the gates in the order given.  There are two biases, as in PyTorch; in a
+ * gru, r multiplies the second one too.  Recurrent nets run on the CPU only.
  *
- * Floating operands of one call have one dtype (EDTYPE, also for other operands).  f16 and bf16 compute in
- * f32, and round once, at the end of all layers.  ESHAPE: shapes that do not fit each other.  Results are the
- * same bits on any number of threads. */
+ * Operands of one call are floating and have one dtype (EDTYPE).  f16 and bf16 compute in f32, and round
+ * once, after the last layer.  ESHAPE: shapes do not fit.  Results have the same bits with any number of
+ * threads. */
 #ifndef TAPEGRAD_OPS_SEQUENCE_H
 #define TAPEGRAD_OPS_SEQUENCE_H
 
@@ -62,21 +62,19 @@ TAPEGRAD_API Tensor *tensor_lstm_cell_args(TensorLstmCellArgs args);
  *   input          [T, N, in]; .batch_first: [N, T, in]; without N: [T, in]
  *   h0, c0         [L D, N, H] or NULL for zeros: layer 0 forward, layer 0 backward, layer 1 forward, ...
  *   params         for each layer and direction, in the order of the states: w_ih, w_hh, b_ih, b_hh, or
- *                  without .has_biases w_ih, w_hh.  That is the order of torch.nn's state dict: weight_ih_l0,
+ *                  without .has_biases w_ih, w_hh; the order of torch.nn's state dict: weight_ih_l0,
  *                  weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, ...  For layer 1 and above
  *                  in is D H
  *   result         [T, N, D H], the last layer's h of each step: forward, then backward direction;
  *                  .batch_first: [N, T, D H] (a view)
  *   h_n, c_n       [L D, N, H], the states after the last step: at T - 1 forward, at 0 backward
  *
- * .dropout with .train drops elements of the output of every layer but the last, before the next one reads
- * them.
- * An lstm with projections: w_hh is [4 H, P], and each layer's list ends with w_hr [P, H]; h is
- * W_hr (s(o) * tanh(c')), so that the result is [T, N, D P], and h0 and h_n are [L D, N, P].  The shape of
- * w_hh tells.
+ * .dropout with .train applies dropout to the output of every layer but the last.
+ * An lstm with projections is recognized by w_hh [4 H, P]: each layer's list then ends with w_hr [P, H], h is
+ * W_hr (s(o) * tanh(c')), the result [T, N, D P], and h0 and h_n are [L D, N, P].
  * ESHAPE: T = 0.
- * EVALUE: another number of params than has_biases, num_layers and bidirectional ask for; more than 61 params
- * of an lstm (15 layers with biases, or 7 of two directions) or 62 of the others; dropout outside [0, 1]. */
+ * EVALUE: not the number of params for has_biases, num_layers and bidirectional; more than 61 params of an
+ * lstm (15 layers with biases, or 7 bidirectional ones) or 62 of the others; dropout outside [0, 1]. */
 typedef struct TensorRnnArgs {
     Tensor *input, *h0;
     TensorList params;
@@ -126,25 +124,25 @@ typedef struct TensorAttentionArgs {
     bool is_causal;
     double scale; /* 0: 1 / sqrt(E) */
     bool enable_gqa;
-    bool masked, fused; /* the library's own */
+    bool masked, fused; /* private */
 } TensorAttentionArgs;
 #define TENSOR_ATTENTION_DEFAULTS .dropout_p = 0, .is_causal = false, .scale = 0, .enable_gqa = false
 TAPEGRAD_API extern const TensorAttentionArgs tensor_attention_defaults;
 
 /* tensor_scaled_dot_product_attention - y = softmax(scale q k^T + mask) v.
  *
- *   query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V]; the dimensions in front broadcast
+ *   query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V]; leading dimensions broadcast
  *   attn_mask broadcasts to [..., L, S]
- *     bool      true takes part (key_padding_mask of multi-head attention is the other way round)
- *     floating  is added, and may have a gradient
+ *     bool      true: attend (the opposite of masks of multi-head attention)
+ *     floating  added to the scores; may have a gradient
  *
- * is_causal: row i sees columns 0..i, whatever L and S are; not together with a mask (EVALUE).
- * dropout_p: probabilities are 0 with probability p, else divided by 1 - p; always, so pass 0 when not
- * training. enable_gqa: the third dimension from the end counts heads; those of key and of value divide those
- * of query, and each serves as many neighbouring heads of query. A row that sees nothing gives 0, and passes
- * no gradient on, in every path.  On the CPU the scores exist a block of rows at a time, never as [L, S],
- * unless dropout or a mask's gradient want them. ESHAPE: operands do not fit.  EDTYPE: query, key and value
- * differ in dtype, or are not floating. */
+ * is_causal: row i attends to columns 0..i, for any L and S; EVALUE together with a mask.
+ * dropout_p: dropout of the probabilities, always applied: pass 0 in eval.
+ * enable_gqa: the third dimension from the end counts heads; the number of key's and value's heads divides
+ * that of query's, and each serves that many adjacent heads of query.
+ * A fully masked row gives 0, with gradient 0.  On the CPU the scores are computed a block of rows at a time,
+ * never as [L, S], except for dropout or a mask's gradient.
+ * ESHAPE: operands do not fit.  EDTYPE: query, key and value differ in dtype, or are not floating. */
 #define tensor_scaled_dot_product_attention(...)                                                           \
     TENSOR_CALL_(tensor_scaled_dot_product_attention_args, TensorAttentionArgs, TENSOR_ATTENTION_DEFAULTS, \
                  .query = __VA_ARGS__)
@@ -158,14 +156,14 @@ typedef struct TensorMultiHeadAttentionArgs {
     bool add_zero_attn;
     double dropout_p;
     Tensor *out_proj_weight, *out_proj_bias;
-    bool training; /* dropout_p applies */
+    bool training; /* apply dropout_p */
     Tensor *key_padding_mask;
-    Tensor **weights; /* receives the attention weights; NULL: they are not formed */
+    Tensor **weights; /* receives the attention weights; NULL: not computed */
     Tensor *attn_mask;
     bool use_separate_proj_weight;
     Tensor *q_proj_weight, *k_proj_weight, *v_proj_weight;
     bool average_attn_weights, is_causal;
-    bool need_weights; /* .weights says so; by itself where the op is applied by name */
+    bool need_weights; /* set by .weights; set it yourself in tensor_apply_text */
     TensorFromDefaults from_defaults;
 } TensorMultiHeadAttentionArgs;
 #define TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS                                             \
@@ -174,27 +172,27 @@ typedef struct TensorMultiHeadAttentionArgs {
     TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMultiHeadAttentionArgs tensor_multi_head_attention_defaults;
 
-/* tensor_multi_head_attention_forward - attention of H = num_heads heads of E / H columns each, between
- * affine maps.
+/* tensor_multi_head_attention_forward - affine projections, attention of H = num_heads heads with E / H
+ * columns each, and an output projection.
  *
  *   query               [L, N, E], or [L, E] without a batch; the result has the same shape
  *   key, value          [S, N, E], or [S, E]
- *   in_proj_weight      [3 E, E], of query, key and value, one below the other; in_proj_bias [3 E] or NULL
+ *   in_proj_weight      [3 E, E]: W_q, W_k and W_v, stacked; in_proj_bias [3 E] or NULL
  *   out_proj_weight     [E, E]; out_proj_bias [E] or NULL
- *   bias_k, bias_v      [1, 1, E], both or neither: one more position of key and value
- *   add_zero_attn       one more of zeros, behind it
+ *   bias_k, bias_v      [1, 1, E], both or neither: append a position to key and value
+ *   add_zero_attn       appends another one, of zeros
  *   key_padding_mask    [N, S] or [S]
  *   attn_mask           [L, S] or [N H, L, S]
  *   weights             [N, L, S'] (or [L, S']), the mean over the heads; with average_attn_weights false
- *                       [N, H, L, S'].  S' counts the positions added
+ *                       [N, H, L, S'].  S' is S plus the appended positions
  *
- * use_separate_proj_weight: q_proj_weight [E, E], k_proj_weight [E, K] and v_proj_weight [E, V] in the place
- * of in_proj_weight, which is NULL; key is [S, N, K] and value [S, N, V]. Masks: bool true is ignored
- * (attn_mask of scaled_dot_product_attention is the other way round), floating is added. is_causal: row i
- * sees positions 0..i; an attn_mask that is given, too, says the same, and is used alone. A row that sees
- * nothing has weights 0, with and without weights. ESHAPE: operands do not fit, E is not embed_dim_to_check
- * (where that is not 0), or the heads do not divide it. EVALUE: the weights of the projections are not those
- * that use_separate_proj_weight asks for. */
+ * use_separate_proj_weight: q_proj_weight [E, E], k_proj_weight [E, K] and v_proj_weight [E, V] instead
+ * of in_proj_weight, which is NULL; key is [S, N, K] and value [S, N, V].
+ * Masks: bool true masks a key (the opposite of scaled_dot_product_attention); floating: added to scores.
+ * is_causal: row i attends to positions 0..i; with an attn_mask it is a hint, and only the mask counts.
+ * A fully masked row has weights 0, whether or not weights are returned.
+ * ESHAPE: operands do not fit, E is not embed_dim_to_check (unless that is 0), or H does not divide E.
+ * EVALUE: not the projection weights that use_separate_proj_weight requires. */
 #define tensor_multi_head_attention_forward(...)                                         \
     TENSOR_CALL_(tensor_multi_head_attention_forward_args, TensorMultiHeadAttentionArgs, \
                  TENSOR_MULTI_HEAD_ATTENTION_DEFAULTS, .query = __VA_ARGS__)
@@ -207,13 +205,13 @@ typedef struct TensorRotaryArgs {
 #define TENSOR_ROTARY_DEFAULTS .interleaved = false
 TAPEGRAD_API extern const TensorRotaryArgs tensor_rotary_defaults;
 
-/* tensor_rotary_embedding - pairs of columns turned by an angle for each position and pair:
+/* tensor_rotary_embedding - rotates pairs of columns by an angle for each position and pair:
  *
  *     (a, b) -> (a cos - b sin, a sin + b cos)
  *
- * input [..., T, E]; cos, sin [..., T, R / 2], which broadcast to it.  The first R columns are turned, the
- * others stay.  Pairs are columns (i, i + R / 2), or with interleaved (2 i, 2 i + 1): GPT-NeoX's and Hugging
- * Face's layout, or Llama's own.  The norm of a pair stays as it is; the gradient is turned back.
+ * input [..., T, E]; cos, sin [..., T, R / 2], which broadcast to it.  The first R columns are rotated, the
+ * others copied.  Pairs are columns (i, i + R / 2), as in GPT-NeoX and Hugging Face, or with interleaved (2
+ * i, 2 i + 1), as in Llama.  The gradient is rotated by the opposite angle.
  * ESHAPE: operands do not fit. */
 #define tensor_rotary_embedding(...) \
     TENSOR_CALL_(tensor_rotary_embedding_args, TensorRotaryArgs, TENSOR_ROTARY_DEFAULTS, .input = __VA_ARGS__)
