@@ -141,4 +141,11 @@ FORCE_INLINE void put_f64(double *p, Mf64 n, Vf64 v) { memcpy(p, &v, (size_t)n *
 #define MIX_HIGH_F32 HIGH4
 #endif
 
+/* clang 17 crashes where it makes a broadcast from memory an operand of a bf16 product. */
+#if defined __clang__ && __clang_major__ == 17
+#define IN_REGISTER(x) __asm__("" : "+v"(x))
+#else
+#define IN_REGISTER(x) ((void)(x))
+#endif
+
 #endif

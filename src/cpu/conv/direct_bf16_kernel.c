@@ -9,6 +9,8 @@ const DirectBf16 ISA_NAME(direct_bf16)[1] = { { .pair = 0 } };
 
 FORCE_INLINE Vf32 multiply_add(Vf32 a, Vf32 b, Vf32 sum)
 {
+    IN_REGISTER(a);
+    IN_REGISTER(b);
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 #include "direct_tiles.h"

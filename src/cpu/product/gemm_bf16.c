@@ -42,6 +42,7 @@ static inline TARGET_BF16 __m256i narrow(__m512 y)
 #define BF16_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"
 FORCE_INLINE TARGET_BF16 __m512 add_products(__m512 sum, __m512i a, __m512i b)
 {
+    IN_REGISTER(a);
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 FORCE_INLINE TARGET_BF16 __m256i narrow(__m512 y) { return (__m256i)_mm512_cvtneps_pbh(y); }
