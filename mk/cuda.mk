@@ -33,6 +33,17 @@ $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -o $@ \
 	    -Xlinker -rpath='$$ORIGIN':$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
+# Hot kernels for one chip as they are released, where a spill is an error, and what the compiler kept of
+# them: test/nvcc.sh looks at it.
+HOT_CUBINS := $(patsubst %,$(B)/hot/%.cubin,\
+    $(addprefix src/cuda/,copy list norm/norm reduce/cross_entropy reduce/reduce reduce/softmax) \
+    test/cuda/hot_rows)
+$(B)/hot/%.cubin: %.cu $(B)/flags.cuda
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -O3 -arch=sm_90 -cubin -Werror all-warnings \
+	    -Xptxas -warn-spills,-warn-lmem-usage --keep --keep-dir $(@D) $< -o $@
+	@$(NVCC) $(CU_FLAGS) -MM -MP -MT $@ -MF $(@:.cubin=.d) $<
+hot: $(HOT_CUBINS)
+
 # ---- on the CPU -------------------------------------------------------------------------------
 EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) \
                $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp test/cuemu/library/*.cpp))
@@ -63,4 +74,4 @@ TEST_PLUGIN := $(if $(filter cuda%,$(TAPEGRAD_TEST_DEVICE)),cuda,emu)
 $(addprefix $(B)/test/,$(filter-out test_cuda,$(DEVICE_SUITES))): $(B)/libtapegrad_$(TEST_PLUGIN).so
 CUDA_TESTS := $(DEVICE_SUITES:%=$(B)/test/%)
 check-cuda: $(CUDA_TESTS) $(if $(NVCC),$(B)/libtapegrad_cuda.so) ; @test/run.sh $(CUDA_TESTS)
-.PHONY: cuda emu check-cuda
+.PHONY: cuda hot emu check-cuda

@@ -18,3 +18,25 @@ if readelf -d "$plugin" | grep NEEDED | grep -E 'cuda|cublas|nvrtc'; then
     echo "cuda: the plugin links that, which it shall open when it is needed" >&2
     exit 1
 fi
+
+# wide FILE - how many loads of 16 bytes each kernel has: in the machine code, where there is a tool to read
+# it, else in the compiler's text, whose loads are those of the machine code one for one.
+wide() {
+    local tool
+    tool=$(command -v cuobjdump || ls "$(dirname "$nvcc")/cuobjdump" 2> /dev/null || true)
+    if [ -n "$tool" ]; then "$tool" -sass "$1"; else cat "${1%.cubin}.ptx"; fi | awk '
+        /Function : |\.entry / { name = $NF; sub(/\($/, "", name); all[name] = 0 }
+        /LDG\.E[.A-Z0-9]*\.128|ld\.global(\.nc)?\.(v4\.[bfu]32|v2\.[bfu]64)/ { all[name]++ }
+        END { for (n in all) print all[n], n }'
+}
+
+make -s B="$1" NVCC="$nvcc" hot
+hot=(softmax_kernelI8T softmax_grad_kernelI8T loss_kernelI8T entropy_grad_kernelI8T norm_kernelI8T
+    norm_grad_kernelI8T layer_grad_kernel group_part_kernelI8T batch_part_kernelI8T batch_dx_kernelI8T
+    norm_of_chunks run_rule fold_kernelI8Togetherf 'copy_kernelI.*Lb1E' map_kernelIf)
+all=$(for file in $(find "$1/hot" -name '*.cubin'); do wide "$file"; done | grep -v foreach_zero)
+for kernel in "${hot[@]}"; do
+    grep -qE "$kernel" <<< "$all" || { echo "cuda: there is no kernel $kernel" >&2; exit 1; }
+    if grep "^0 .*$kernel" <<< "$all"; then echo "cuda: loads no 16 bytes at once" >&2; exit 1; fi
+done
+echo "cuda: the kernels ${hot[*]} load 16 bytes at once, and do not spill"

@@ -22,10 +22,18 @@ template <class T, int N = 16 / sizeof(T)> struct alignas(sizeof(T) * N < 16 ? s
     T v[N];
 };
 
+/* Addresses that come out of tables are of the device's memory, too. */
+#ifdef __CUDACC__
+#define IN_GLOBAL_MEMORY(p) __builtin_assume(__isGlobal(p))
+#else
+#define IN_GLOBAL_MEMORY(p) (void)(p)
+#endif
+
 /* p is a multiple of the pack's alignment. */
 template <class P, class T> static __device__ inline P load_pack(const T *p)
 {
     P pack;
+    IN_GLOBAL_MEMORY(p);
     if constexpr (sizeof(P) % sizeof(Words) == 0) {
         Words words[sizeof(P) / sizeof(Words)];
         for (size_t i = 0; i < sizeof(P) / sizeof(Words); i++) words[i] = ((const Words *)p)[i];
@@ -38,6 +46,7 @@ template <class P, class T> static __device__ inline P load_pack(const T *p)
 
 template <class P, class T> static __device__ inline void store_pack(T *p, const P &pack)
 {
+    IN_GLOBAL_MEMORY(p);
     if constexpr (sizeof(P) % sizeof(Words) == 0) {
         Words words[sizeof(P) / sizeof(Words)];
         memcpy(words, &pack, sizeof pack);
