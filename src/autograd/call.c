@@ -94,19 +94,18 @@ int op_commit(OpCall *c, Tensor *to, Tensor *from)
 static Staged *staged(OpCall *c, int i, bool output)
 {
     int count = output ? c->staged_outputs : c->n;
-    if (!c->staged || i < 0 || i >= count || (!output && !c->input[i])) {
-        op_fail(c, TENSOR_EUSER, "asks for %s %d, which is not there", output ? "result" : "operand", i + 1);
-        return NULL;
-    }
-    int at = output ? c->n + i : i;
-    if (at >= CALL_STAGED) {
+    if (c->n + c->staged_outputs > CALL_STAGED) {
         op_fail(c, TENSOR_EUSER, "has more operands and results than %d, the most that can be read as arrays",
                 CALL_STAGED);
         return NULL;
     }
+    if (!c->staged || i < 0 || i >= count || (!output && !c->input[i])) {
+        op_fail(c, TENSOR_EUSER, "asks for %s %d, which is not there", output ? "result" : "operand", i + 1);
+        return NULL;
+    }
     if (!c->staging) memset(c->staged, 0, sizeof(Staged) * CALL_STAGED);
     c->staging = true;
-    return &c->staged[at];
+    return &c->staged[output ? c->n + i : i];
 }
 
 static Tensor *blob(const Tensor *like, void *data, int dtype)

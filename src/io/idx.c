@@ -33,12 +33,12 @@ static int idx_dtype(int code, int *bytes)
 static int check_stream(const Idx *x)
 {
     int code;
-    const char *text = gzerror(x->file, &code);
+    const char *text = gzerror(x->file, &code), *after = strstr(text, ">: "); /* "<fd:3>: ..." */
     if (code == Z_OK || code == Z_STREAM_END) return 0;
     if (code == Z_MEM_ERROR) return fail_memory("io_read_idx");
     if (code == Z_ERRNO)
         return fail(TENSOR_EIO, "io_read_idx", "%s cannot be read: %s", x->path, strerror(errno));
-    return fail(TENSOR_EFORMAT, "io_read_idx", "%s: damaged: %s", x->path, text);
+    return fail(TENSOR_EFORMAT, "io_read_idx", "%s: damaged: %s", x->path, after ? after + 3 : text);
 }
 
 /* Exactly n bytes; fewer is an error that says how many there were. */

@@ -250,6 +250,7 @@ static void *elsewhere(void *ctx)
     ANSWER(tensor_exp(theirs));
     ANSWER(tensor_add(x, theirs));
     ANSWER(tensor_add_(theirs, x));
+    ANSWER(tensor_fill_(theirs, 1));
     ANSWER(tensor_backward(theirs, x));
     ANSWER(tensor_retain_grad(theirs));
     ANSWER(tensor_detach_(theirs));
@@ -257,6 +258,24 @@ static void *elsewhere(void *ctx)
     ANSWER(tensor_scope_close(their_scope));
     tensor_scope_close(scope);
     return ctx;
+}
+
+/* Handles that the program gave back. */
+static void released(void)
+{
+    Tensor *x = tensor_retain(tensor_ones(SHAPE(2), TENSOR_F64)), *kept = tensor_ones(SHAPE(2), TENSOR_F64);
+    TensorScope scope = tensor_scope_open();
+    Tensor *gone = tensor_retain(tensor_ones(SHAPE(2), TENSOR_F64));
+    tensor_scope_close(scope);
+    tensor_release(gone), tensor_release(x);
+    ANSWER(tensor_exp(gone));
+    ANSWER(tensor_sum(gone));
+    ANSWER(tensor_add(kept, gone));
+    ANSWER(tensor_matmul(kept, gone));
+    ANSWER(tensor_item(gone));
+    ANSWER(tensor_release(gone));
+    ANSWER(tensor_index(kept, "i", gone));
+    ANSWER(tensor_retain(gone));
 }
 
 static void threads(void)
@@ -287,6 +306,7 @@ int main(int argc, char **argv)
     answers_of("writes", writes);
     answers_of("anomalies", anomalies);
     answers_of("saved values", saved);
+    answers_of("released", released);
     answers_of("threads", threads);
     answers_of("modes", modes);
     return answers_end();

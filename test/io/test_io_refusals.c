@@ -32,6 +32,7 @@ static void dictionaries(void)
     ANSWER(io_save_safetensors(path, one, .metadata = { &(IoText){ name, odd }, 1 }));
     ANSWER(io_save_safetensors(path, one, .metadata = { &(IoText){ name, name }, 1 }));
     ANSWER(io_save_safetensors(scratch_, one));
+    ANSWER(io_save_safetensors("/dev/null", one));
     ANSWER(io_save_safetensors(scratch("no/d.safetensors"), one));
 }
 
@@ -71,6 +72,12 @@ static void layouts(void)
 
 static void pictures(void)
 {
+    static const unsigned char vast[] = { /* 100000 x 100000 pixels of a bit, and no data */
+                                          0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0,    0, 0,    13,
+                                          'I',  'H', 'D', 'R', 0,    1,    0x86, 0xa0, 0,    1, 0x86, 0xa0,
+                                          1,    0,   0,   0,   0,    0x80, 0x29, 0x36, 0x65, 0, 0,    0,
+                                          0,    'I', 'D', 'A', 'T',  0x35, 0xaf, 0x06, 0x1e
+    };
     Tensor *grey = tensor_ones(SHAPE(2, 3), TENSOR_F32), *four = tensor_ones(SHAPE(4, 2, 3), TENSOR_F32),
            *dot = tensor_ones(SHAPE(1, 1), TENSOR_U8), *line = tensor_expand(dot, SHAPE(1, 1 << 20)),
            *long_line = tensor_expand(dot, SHAPE(1, 1 << 21));
@@ -93,6 +100,7 @@ static void pictures(void)
     ANSWER(io_load_png(NULL));
     ANSWER(io_load_png(scratch("none.png")));
     ANSWER(io_load_png(put_file("text.png", "no picture", 10)));
+    ANSWER(io_load_png(put_file("vast.png", vast, sizeof vast)));
 }
 
 static void grids(void)
@@ -206,6 +214,7 @@ static void readers(void)
     ANSWER(io_read_idx(NULL));
     ANSWER(io_read_idx(scratch("none")));
     ANSWER(io_read_idx(scratch_));
+    ANSWER(io_read_idx(put_file("broken.gz", "\x1f\x8b\x08\0\0\0\0\0\0\x03\x07", 11)));
     ANSWER(nn_dict_free(io_load_safetensors(NULL)));
     ANSWER(nn_dict_free(io_load_safetensors(scratch("none"))));
     ANSWER(io_metadata_set(NULL, "a", "b"));

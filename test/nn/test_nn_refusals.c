@@ -78,6 +78,16 @@ static void registered(Tensor *t, bool as_buffer)
     nn_free(m);
 }
 
+static void nothing_more(Module *m) { (void)m; }
+
+static void cloned(void (*destroy)(Module *))
+{
+    Module *m = bare();
+    m->destroy = destroy;
+    nn_free(nn_clone(m));
+    nn_free(m);
+}
+
 static void tensors(void)
 {
     Module *m = bare();
@@ -97,6 +107,8 @@ static void tensors(void)
     ANSWER(nn_free(nn_new_size(NN_MODULE_MAX, "Big", NULL)));
     ANSWER(nn_free(nn_new_size(NN_MODULE_MAX + 1, "Big", NULL)));
     ANSWER(nn_make(NULL, NULL));
+    ANSWER(cloned(NULL));
+    ANSWER(cloned(nothing_more));
 }
 
 /* A name of n parts of 9 letters and a dot. */

@@ -72,6 +72,8 @@ static int results(OpCall *c, int n)
 
 static int most_results(OpCall *c) { return results(c, 256); }
 static int more_results(OpCall *c) { return results(c, 257); }
+static int results_79(OpCall *c) { return results(c, 79); }
+static int results_80(OpCall *c) { return results(c, 80); }
 
 static int long_list(OpCall *c)
 {
@@ -130,6 +132,8 @@ static void calls(void)
     ANSWER(makes(result_out_of_order, IN_SHAPE, 1));
     ANSWER(makes(result_below, IN_SHAPE, 1));
     ANSWER(makes(result_below_0, IN_SHAPE, 1));
+    ANSWER(makes(results_79, IN_SHAPE, 1));
+    ANSWER(makes(results_80, IN_SHAPE, 1));
     ANSWER(makes(most_results, IN_SHAPE, 1));
     ANSWER(makes(more_results, IN_SHAPE, 1));
     ANSWER(makes(tensor_out_of_order, IN_SHAPE, 1));

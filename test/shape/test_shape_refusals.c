@@ -137,7 +137,9 @@ static void indices(void)
 static void numbers(void)
 {
     Tensor *m = ones(SHAPE(4, 4)), *line = ones(SHAPE(4)), *far = tensor_full(SHAPE(3), INFINITY, TENSOR_F64),
-           *q = tensor_full(SHAPE(2), 0.5, TENSOR_F64), *x[65];
+           *q = tensor_full(SHAPE(2), 0.5, TENSOR_F64), *x[65], *w_ih = ones(SHAPE(8, 3)),
+           *w_hh = ones(SHAPE(8, 2)), *image = ones(SHAPE(1, 1, 1, 1)), *one = ones(SHAPE(1, 1)),
+           *nine = ones(SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1));
     static int64_t dims[17];
     for (int k = 0; k < 65; k++) x[k] = line;
     ANSWER(tensor_gradient(m, NULL));
@@ -168,6 +170,13 @@ static void numbers(void)
     ANSWER(tensor_linalg_norm(m, TENSOR_NUC));
     ANSWER(tensor_rnn_tanh(ones(SHAPE(1, 1, 1)), NULL, TENSOR_LIST(x, 63)));
     ANSWER(tensor_rnn_tanh(ones(SHAPE(1, 1, 1)), NULL, TENSOR_LIST(x, -1)));
+    ANSWER(tensor_lstm(ones(SHAPE(1, 1, 3)), NULL, NULL, TENSORS(w_ih, w_hh, w_ih, w_hh), .has_biases = false,
+                       .num_layers = 2));
+    ANSWER(tensor_conv_transpose2d(image, image, .padding = TENSOR_SAME));
+    ANSWER(tensor_max_pool2d(tensor_expand(image, SHAPE(1, 1, 1 << 16, 1 << 16)), 1 << 15, .indices = part));
+    ANSWER(tensor_svd(tensor_expand(one, SHAPE(1, INT64_C(1) << 31))));
+    ANSWER(tensor_eigh(tensor_expand(one, SHAPE(16001, 16001))));
+    ANSWER(tensor_einsum("abcdefghi,jklmnopqr,abcdefghi->jklmnopqr", TENSORS(nine, nine, nine)));
     ANSWER(tensor_fractional_max_pool2d(NULL, 2, SHAPE(2, 2)));
     ANSWER(tensor_fractional_max_pool2d(ones(SHAPE(1, 1, 4, 4)), 2, SHAPE(2, 2), .random_samples = q));
     ANSWER(tensor_fractional_max_pool2d(ones(SHAPE(1, 1, 4, 4)), 2, SHAPE(2, 2)));

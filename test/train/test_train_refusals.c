@@ -74,6 +74,19 @@ static void loaded(const char *part, bool with_i, bool with_d)
     io_checkpoint_free(first), io_checkpoint_free(second);
 }
 
+/* Saves a number as an integer, and loads it as the other kind, or the other way round. */
+static void retyped(bool as_double)
+{
+    Checkpoint *first = io_checkpoint(scratch_), *second = io_checkpoint(scratch_);
+    int64_t i = 1;
+    double d = 2;
+    io_checkpoint_int(as_double ? first : second, "n", &i);
+    io_checkpoint_double(as_double ? second : first, "n", &d);
+    io_checkpoint_save(first);
+    io_checkpoint_load(second, io_checkpoint_path(first));
+    io_checkpoint_free(first), io_checkpoint_free(second);
+}
+
 static void failing(bool in_save, bool before_load, bool in_load)
 {
     Checkpoint *run = run_with("a", NULL, NULL);
@@ -136,6 +149,8 @@ static void files(void)
     ANSWER(loaded(NULL, true, false));
     ANSWER(loaded("a", false, false));
     ANSWER(loaded("a", true, true));
+    ANSWER(retyped(false));
+    ANSWER(retyped(true));
     ANSWER(failing(true, false, false));
     ANSWER(failing(false, true, true)); /* nothing was loaded, and nothing is put back */
     ANSWER(failing(false, false, true));
