@@ -89,18 +89,47 @@ static void run_dense(const Loop *loop, int64_t n, void *const used[1 + ROW_OPER
     memcpy((char *)used[0] + (size_t)whole * loop->out_size, rest[0], (size_t)left * loop->out_size);
 }
 
+/* Each of `rows` values, `step` bytes apart, `length` times: by vectors, the last of which may reach up to
+ * SPILL bytes into the row behind, which is written next. */
+enum { SPILL = 16 };
+#define SPREAD(type, name)                                                                                \
+    static void name(const char *from, int64_t step, int64_t rows, int64_t length, char *to)              \
+    {                                                                                                     \
+        typedef type Spill __attribute__((vector_size(SPILL), aligned(sizeof(type)), may_alias));         \
+        for (int64_t r = 0; r < rows; r++, from += step, to += length * (int64_t)sizeof(type)) {          \
+            type value;                                                                                   \
+            memcpy(&value, from, sizeof value);                                                           \
+            const Spill all = value - (Spill){ 0 };                                                       \
+            for (int64_t i = 0; i < length * (int64_t)sizeof(type); i += SPILL) *(Spill *)(to + i) = all; \
+        }                                                                                                 \
+    }
+SPREAD(uint32_t, spread_4)
+SPREAD(uint64_t, spread_8)
+
+/* Of elements of that size; false: of another one. */
+static bool spread(const char *from, int64_t step, int64_t rows, int64_t length, size_t size, char *to)
+{
+    if (size == 4) spread_4(from, step, rows, length, to);
+    else if (size == 8) spread_8(from, step, rows, length, to);
+    return size == 4 || size == 8;
+}
+
 /* One inner line of n elements. */
 static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_OPERANDS],
                      const int64_t stride[1 + ROW_OPERANDS], int64_t n, const double *params)
 {
-    _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8];
+    _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8 + 64]; /* 64: SPILL bytes */
     bool direct[1 + ROW_OPERANDS];
     void *used[1 + ROW_OPERANDS];
     direct[0] = stride[0] == 1 && !loop->bool_out && dtype_size(m->out.dtype) == loop->out_size;
     for (int k = 0; k < ROW_OPERANDS; k++) {
         direct[1 + k] = !at[1 + k] || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
-        if (at[1 + k] && !direct[1 + k] && stride[1 + k] == 0) /* one value for the whole line: fill once */
-            gather(buffer[1 + k], loop->compute, at[1 + k], m->in[k].dtype, 0, n < CHUNK ? n : CHUNK);
+        if (at[1 + k] && !direct[1 + k] && stride[1 + k] == 0) { /* one value for the whole line: fill once */
+            const int64_t most = n < CHUNK ? n : CHUNK;
+            if (m->in[k].dtype != loop->compute ||
+                !spread(at[1 + k], 0, 1, most, (size_t)loop->size, buffer[1 + k]))
+                gather(buffer[1 + k], loop->compute, at[1 + k], m->in[k].dtype, 0, most);
+        }
     }
     bool whole = direct[0] && direct[1] && direct[2] && direct[3] && direct[4];
     int64_t step = whole ? n : CHUNK;
@@ -182,23 +211,6 @@ static bool lies_dense(const Strided *s, int inner, int64_t length, int dtype)
     return s->dtype == dtype && s->stride[inner] == 1 && s->stride[inner - 1] == length;
 }
 
-/* Each of `rows` values, `step` bytes apart, `length` times: by vectors, the last of which may reach up to
- * SPILL bytes into the row behind, which is written next. */
-enum { SPILL = 16 };
-#define SPREAD(type, name)                                                                                \
-    static void name(const char *from, int64_t step, int64_t rows, int64_t length, char *to)              \
-    {                                                                                                     \
-        typedef type Spill __attribute__((vector_size(SPILL), aligned(sizeof(type)), may_alias));         \
-        for (int64_t r = 0; r < rows; r++, from += step, to += length * (int64_t)sizeof(type)) {          \
-            type value;                                                                                   \
-            memcpy(&value, from, sizeof value);                                                           \
-            const Spill all = value - (Spill){ 0 };                                                       \
-            for (int64_t i = 0; i < length * (int64_t)sizeof(type); i += SPILL) *(Spill *)(to + i) = all; \
-        }                                                                                                 \
-    }
-SPREAD(uint32_t, spread_4)
-SPREAD(uint64_t, spread_8)
-
 /* Rows of the last two dims, dense; of one row that is repeated, one. */
 static void gather_rows(const Loop *loop, const Strided *s, const char *from, const MapArgs *m, int64_t rows,
                         char *to)
@@ -207,10 +219,9 @@ static void gather_rows(const Loop *loop, const Strided *s, const char *from, co
     const int64_t length = m->shape[inner], step = s->stride[inner - 1] * (int64_t)dtype_size(s->dtype);
     const size_t bytes = (size_t)length * loop->size;
     const int64_t own_rows = step ? rows : 1;
-    if (step && s->stride[inner] == 0 && s->dtype == loop->compute && loop->size >= 4) { /* a column */
-        (loop->size == 4 ? spread_4 : spread_8)(from, step, rows, length, to);
+    if (step && s->stride[inner] == 0 && s->dtype == loop->compute && /* a column */
+        spread(from, step, rows, length, (size_t)loop->size, to))
         return;
-    }
     for (int64_t r = 0; r < own_rows; r++)
         gather(to + (size_t)r * bytes, loop->compute, from + r * step, s->dtype, s->stride[inner], length);
     for (int64_t r = own_rows; r < rows; r *= 2)
@@ -226,13 +237,15 @@ static void run_rows(const Loop *loop, const MapArgs *m, int64_t line, int64_t r
     const Strided *operand[1 + ROW_OPERANDS] = { &m->out, &m->in[0], &m->in[1], &m->in[2], &m->in[3] };
     char *at[1 + ROW_OPERANDS];
     void *used[1 + ROW_OPERANDS];
+    int64_t index[KERNEL_MAX_DIMS];
+    for (int d = inner - 1; d >= 0; d--) index[d] = line % m->shape[d], line /= m->shape[d];
     for (int k = 0; k <= ROW_OPERANDS; k++) {
         const Strided *s = operand[k];
         const int64_t size = s->data ? (int64_t)dtype_size(s->dtype) : 0;
-        int64_t offset = 0, rest = line;
+        int64_t offset = 0;
         at[k] = used[k] = NULL;
         if (!s->data) continue;
-        for (int d = inner - 1; d >= 0; d--) offset += rest % m->shape[d] * s->stride[d], rest /= m->shape[d];
+        for (int d = inner - 1; d >= 0; d--) offset += index[d] * s->stride[d];
         at[k] = used[k] = (char *)s->data + offset * size;
         if (k == 0
                 ? !loop->bool_out && (size_t)size == loop->out_size && lies_dense(s, inner, length, s->dtype)

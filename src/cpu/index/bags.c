@@ -35,18 +35,3 @@ void bags_largest(const double *value, const int64_t *bag, int64_t kept, int64_t
             if (first || value[k * width + d] > value[at[d] * width + d]) at[d] = k;
     }
 }
-
-/* On one thread: bags of all sizes follow each other. */
-#define SUM(type, name)                                                \
-    void name(const BagSum *b)                                         \
-    {                                                                  \
-        const type *weight = b->weight, *each = b->each;               \
-        for (int64_t k = 0; k < b->kept; k++) {                        \
-            const type *row = weight + b->index[k] * b->width;         \
-            type *y = (type *)b->y + b->bag[k] * b->width;             \
-            const type w = each ? each[b->position[k]] : 1;            \
-            for (int64_t d = 0; d < b->width; d++) y[d] += w * row[d]; \
-        }                                                              \
-    }
-SUM(float, bags_sum_f32)
-SUM(double, bags_sum_f64)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "cpu/isa.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -34,8 +35,8 @@ typedef struct BagSum {
     const void *weight, *each;
     void *y;
 } BagSum;
-void bags_sum_f32(const BagSum *b);
-void bags_sum_f64(const BagSum *b);
+ISA_DECLARE(void, bags_sum_f32, const BagSum *b);
+ISA_DECLARE(void, bags_sum_f64, const BagSum *b);
 
 #pragma GCC visibility pop
 #endif

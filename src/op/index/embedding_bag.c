@@ -132,8 +132,8 @@ static Tensor *summed_at_once(OpCall *c, const Bags *s)
                          .weight = weight->data,
                          .each = each ? list->data : NULL,
                          .y = y->data };
-    if (weight->dtype == TENSOR_F32) bags_sum_f32(&sum);
-    else bags_sum_f64(&sum);
+    if (weight->dtype == TENSOR_F32) ISA_PICK_AVX2(bags_sum_f32)(&sum);
+    else ISA_PICK_AVX2(bags_sum_f64)(&sum);
     return y;
 }
 
