@@ -117,11 +117,12 @@ static __device__ inline unsigned pair_of(__half, float low, float high)
     ON_TENSOR_CORES(asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low)));
     return pair;
 }
+typedef unsigned PairWord;
 #else
 #include "cuemu/mma.h"
 #endif
 
-/* Two neighbours in a word. */
+/* Two neighbours in a word; PairWord is one that lies in memory. */
 template <class T> static __device__ inline unsigned pair(float low, float high)
 {
     return pair_of(T(), low, high);
@@ -133,6 +134,14 @@ static __device__ inline void load_a(unsigned (&a)[4], const T *tile, int row, i
 {
     const int lane = (int)threadIdx.x % 32;
     load_matrices(a, tile + (row + lane % 16) * LD + at + lane / 16 * 8);
+}
+
+/* The same of a tile that has it transposed: its rows are columns of a. */
+template <int LD, class T>
+static __device__ inline void load_a_transposed(unsigned (&a)[4], const T *tile, int row, int at)
+{
+    const int lane = (int)threadIdx.x % 32;
+    load_transposed(a, tile + (at + lane % 8 + lane / 16 * 8) * LD + row + lane / 8 % 2 * 8);
 }
 
 /* Two b side by side: b[0], b[1] and b[2], b[3].  Of a tile that has them transposed: columns are its rows

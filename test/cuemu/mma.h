@@ -103,6 +103,7 @@ template <int N> void wait_for_copies()
     for (size_t &end : mine.end) end -= n;
 }
 
+typedef unsigned __attribute__((may_alias)) PairWord;
 static inline unsigned pair_of(__nv_bfloat16, float low, float high)
 {
     return __float2bfloat16_rn(low).x | (unsigned)__float2bfloat16_rn(high).x << 16;

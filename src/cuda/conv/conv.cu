@@ -12,9 +12,8 @@
  * Sums are in f32 for f32 and halves, of integers modulo 2^64.  A deep product of few tiles is cut into
  * pieces, whose sums a second kernel adds in their order: how many follows from the sizes alone.  Few rows
  * (depthwise), and integers, go without tiles. */
-#include "cuda/cuda.cuh"
+#include "cuda/conv/conv.cuh"
 
-enum ConvKind { CONV_FORWARD, CONV_INPUT, CONV_WEIGHT };
 static constexpr int AXES = 3, TILE = 64, DEPTH = 16, EACH = 4, FEW_ROWS = 4, OUTSIDE = -(1 << 30);
 
 struct ConvAxis {
@@ -434,6 +433,8 @@ int gpu_conv2d(ConvArgs *a)
 {
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
+    const int status = conv_halves(CONV_FORWARD, a);
+    if (status != KERNEL_DECLINED) return status;
     c.rows = c.out, c.columns = a->batch * c.positions, c.depth = c.in * c.taps;
     c.left = a->weight, c.right = a->x, c.bias = a->bias, c.result = a->y;
     c.result_count = a->batch * a->out * c.positions;
@@ -444,6 +445,8 @@ int gpu_conv2d_grad_input(ConvArgs *a)
 {
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
+    const int status = conv_halves(CONV_INPUT, a);
+    if (status != KERNEL_DECLINED) return status;
     c.columns = a->batch;
     for (const ConvAxis &x : c.axis) c.classes *= x.classes, c.columns *= (x.in + x.stride - 1) / x.stride;
     c.rows = c.in, c.depth = c.out * c.taps;
@@ -470,6 +473,8 @@ int gpu_conv2d_grad_weight(ConvArgs *a)
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
     if (a->bias && bias_gradient(a, c)) return -1;
+    const int status = conv_halves(CONV_WEIGHT, a);
+    if (status != KERNEL_DECLINED) return status;
     c.rows = c.out, c.columns = c.in * c.taps, c.depth = a->batch * c.positions;
     c.left = a->y, c.right = a->x, c.result = a->weight;
     c.result_count = a->out * c.columns;

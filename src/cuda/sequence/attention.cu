@@ -22,8 +22,8 @@ __global__ void row_dots(int64_t rows, int width, bool wide, const T *x, const T
     x += row * width, y += row * width;
     float sum = 0;
     for (int i = lane * EACH; i < width; i += LANES * EACH) {
-        Bytes16 a, b;
-        if (wide) a = *(const Bytes16 *)(x + i), b = *(const Bytes16 *)(y + i);
+        Words a, b;
+        if (wide) a = *(const Words *)(x + i), b = *(const Words *)(y + i);
         const T *const p = wide ? (const T *)&a : x + i, *const q = wide ? (const T *)&b : y + i;
         for (int k = 0; k < EACH && i + k < width; k++) sum += value_of(p[k]) * value_of(q[k]);
     }

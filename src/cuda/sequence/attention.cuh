@@ -3,6 +3,7 @@
 #define TG_CUDA_ATTENTION_CUH
 
 #include "cuda/mma.cuh"
+#include "cuda/pack.cuh"
 
 struct AttentionCall {
     AttentionArgs a;
@@ -58,10 +59,6 @@ static __device__ inline Rows<T> dense_rows(const void *x, int64_t item, int64_t
 {
     return { (const T *)x + item * rows * width, width, 1, (int)width, wide };
 }
-
-struct alignas(16) Bytes16 {
-    unsigned word[4];
-};
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 

@@ -99,7 +99,7 @@ __device__ inline void store(T *tile, T *to, int64_t first, int64_t rows, int wi
     for (int n = 0; n < D / 8; n++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            *(unsigned *)(tile + (lane_row() + 8 * h) * LD<D> + 8 * n + lane_col()) =
+            *(PairWord *)(tile + (lane_row() + 8 * h) * LD<D> + 8 * n + lane_col()) =
                 pair<T>(times(o[n][2 * h], factor[h]), times(o[n][2 * h + 1], factor[h]));
     __syncwarp();
     const int lane = (int)threadIdx.x % 32, step = width % 8 ? 1 : 8;
@@ -108,7 +108,7 @@ __device__ inline void store(T *tile, T *to, int64_t first, int64_t rows, int wi
         if (first + r >= rows || c >= width) continue;
         const T *from = tile + r * LD<D> + c;
         T *at = to + (first + r) * width + c;
-        if (step == 8) *(Bytes16 *)at = *(const Bytes16 *)from;
+        if (step == 8) *(Words *)at = *(const Words *)from;
         else *at = *from;
     }
 }
