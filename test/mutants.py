@@ -155,7 +155,7 @@ def make(*targets, build=BUILD):
 
 def make_plain(library, *targets, build=BUILD):
     """The library and its copy that stays without a mutant; `targets` besides."""
-    if not (make(library, build=build) and make(library, *targets, build=build)):
+    if not (make(library, build=build) and (not targets or make(*targets, build=build))):
         sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
     plain = os.path.join(TREE, os.path.dirname(library), "plain")
     os.makedirs(plain, exist_ok=True)

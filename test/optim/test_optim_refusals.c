@@ -208,6 +208,7 @@ static void scaler(void)
     ANSWER(optim_scaler_update(NULL));
     ANSWER(optim_scaler_update(s));
     ANSWER(optim_scaler_scale(s, NULL));
+    ANSWER(optim_scaler_scale(s, ones(SHAPE())));
     ANSWER(optim_scaler_unscale_(s, NULL));
     ANSWER(optim_scaler_unscale_(s, other));
     ANSWER(optim_scaler_unscale_(s, none));

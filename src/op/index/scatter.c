@@ -152,7 +152,7 @@ REGISTER_OPS(&op_scatter);
 
 Tensor *scatter_as(const char *name, Tensor *x, int dim, Tensor *index, Tensor *src, const void *site)
 {
-    return op_apply1_as(&op_scatter, name, (Tensor *[]){ x, index, src }, 3, &((ScatterParams){ dim, 0 }),
+    return op_apply1_as(&op_scatter, name, (Tensor *[]){ x, index, src }, 3, &((ScatterParams){ .dim = dim }),
                         site);
 }
 
@@ -163,7 +163,7 @@ Tensor *tensor_scatter(Tensor *x, int dim, Tensor *index, Tensor *src)
 
 Tensor *tensor_scatter_(Tensor *x, int dim, Tensor *index, Tensor *src)
 {
-    return APPLY_(&op_scatter, &((ScatterParams){ dim, 0 }), x, index, src);
+    return APPLY_(&op_scatter, &((ScatterParams){ .dim = dim }), x, index, src);
 }
 
 /* ---- scatter_value --------------------------------------------------------------------------- */
