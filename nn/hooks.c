@@ -288,10 +288,18 @@ static bool take(int64_t forward, Tensor **grad)
     return true;
 }
 
+static int count_of(Tensor *const *value)
+{
+    int n = NN_VALUES;
+    while (n > 0 && !value[n - 1]) n--;
+    return n;
+}
+
 /* The hooks, which may set gradients of the values' shapes. */
 static int call_gradient_hooks(OpCall *c, const Pass *p, Module *m, int kind, NNCall *call,
                                Tensor *const *grad)
 {
+    call->inputs = count_of(call->in), call->results = count_of(call->out);
     if (call_hooks(m, kind, call)) return -1;
     for (int i = 0; i < op_inputs(c); i++) {
         const Tensor *g = grad[p->at[i]];
@@ -309,7 +317,7 @@ static int results_backward(OpCall *c, Tensor *dy, Tensor **dx)
     (void)dy;
     const Pass *p = op_params(c);
     Module *m = module_of(p->module);
-    NNCall call = { .results = op_inputs(c) };
+    NNCall call = { .results = 0 };
     gradients(c, p, call.out);
     if (m) {
         if (call_gradient_hooks(c, p, m, BACKWARD_PRE, &call, call.out)) return -1;
@@ -324,7 +332,7 @@ static int inputs_backward(OpCall *c, Tensor *dy, Tensor **dx)
     (void)dy;
     const Pass *p = op_params(c);
     Module *m = module_of(p->module);
-    NNCall call = { .inputs = op_inputs(c) };
+    NNCall call = { .inputs = 0 };
     gradients(c, p, call.in);
     if (m && take(p->forward, call.out) && call_gradient_hooks(c, p, m, BACKWARD, &call, call.in)) return -1;
     return give(c, p, call.in, dx);

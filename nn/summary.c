@@ -162,22 +162,37 @@ static int print_table(FILE *file, const Table *t, Module *m)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-typedef struct Before { /* what a forward may change: modes, buffers, the generator */
+/* What a forward may change: modes, buffers, the generator.  A forward that makes tensors, as a lazy module's
+ * first does, has drawn their values: then the generator stays where it is. */
+typedef struct Before {
     bool *modes;
-    Tensor **buffer, *random;
-    int buffers;
+    Tensor **buffer, **copy, *random;
+    int buffers, tensors;
 } Before;
 
-static void count_buffers(Module *m, void *ctx) { ((Before *)ctx)->buffers += m->buffer_count; }
+static void count_tensors(Module *m, void *ctx)
+{
+    Before *b = ctx;
+    b->buffers += m->buffer_count, b->tensors += m->buffer_count + m->parameter_count;
+}
 static void note(Module *m, void *ctx)
 {
     Before *b = ctx;
-    for (int i = 0; i < m->buffer_count; i++) b->buffer[b->buffers++] = tensor_clone(m->buffers[i].tensor);
+    for (int i = 0; i < m->buffer_count; i++) {
+        b->buffer[b->buffers] = tensor_retain(m->buffers[i].tensor);
+        b->copy[b->buffers++] = tensor_clone(m->buffers[i].tensor);
+    }
 }
-static void restore(Module *m, void *ctx)
+
+static int restore(const Before *b, Module *m)
 {
-    Before *b = ctx;
-    for (int i = 0; i < m->buffer_count; i++) tensor_copy_(m->buffers[i].tensor, b->buffer[b->buffers++]);
+    Before now = { 0 };
+    int status = 0;
+    for (int i = 0; i < b->buffers; i++)
+        if (tensor_copy_(b->buffer[i], b->copy[i]) == NULL) status = -1;
+    nn_apply(m, count_tensors, &now);
+    if (now.tensors == b->tensors && tensor_set_rng_state(b->random)) status = -1;
+    return status;
 }
 
 static Tensor *input_for(Module *m, const NNSummaryArgs *args)
@@ -209,24 +224,24 @@ static int run(Table *t, Module *m, const NNSummaryArgs *args)
 static int run_in_eval(Table *t, Module *m, const NNSummaryArgs *args)
 {
     Before b = { 0 };
-    nn_apply(m, count_buffers, &b);
+    nn_apply(m, count_tensors, &b);
     b.modes = nn_modes(m);
-    b.buffer = calloc((size_t)b.buffers + 1, sizeof(Tensor *));
+    b.buffer = calloc(2 * (size_t)b.buffers + 1, sizeof(Tensor *));
+    b.copy = b.buffer + b.buffers;
     TensorScope scope = tensor_scope_open();
     const bool was = tensor_set_grad_enabled(false);
     int status = b.modes && b.buffer ? 0 : tensor_fail(TENSOR_ENOMEM, "nn_summary", "out of memory");
     b.buffers = 0;
     if (!status) nn_apply(m, note, &b);
     b.random = status ? NULL : tensor_get_rng_state();
-    for (int i = 0; i < b.buffers && !status; i++) status = b.buffer[i] ? 0 : -1;
+    for (int i = 0; i < b.buffers && !status; i++) status = b.copy[i] ? 0 : -1;
     if (!status && !b.random) status = -1;
     if (!status) {
         nn_eval(m);
         status = run(t, m, args);
-        b.buffers = 0;
-        nn_apply(m, restore, &b);
-        tensor_set_rng_state(b.random);
+        if (restore(&b, m)) status = -1;
     }
+    for (int i = 0; i < b.buffers; i++) tensor_release(b.buffer[i]);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
     nn_restore_modes(m, b.modes), free(b.buffer);

@@ -354,8 +354,9 @@ TAPEGRAD_API int nn_run(Module *module, NNCall *call);
  * nn_register_forward_hook - runs after the forward, with call->in and call->out.
  * nn_register_full_backward_hook - runs in a sweep once the gradients of all inputs are complete: call->out
  *     holds the gradients of the results, call->in those of the inputs; the sweep goes on with the values set
- *     there.  NULL: no gradient (an input that requires none, a result that was not used).  If no input
- *     requires a gradient, it runs once those of the results are complete.
+ *     there.  NULL: no gradient (an input that requires none, a result that was not used); call->inputs and
+ *     call->results count up to the last that has one.  If no input requires a gradient, it runs once those
+ *     of the results are complete.
  * nn_register_full_backward_pre_hook - runs before the gradients of the inputs, with call->out.
  * ESHAPE in the sweep: a backward hook set a gradient whose shape is not its value's.
  * All return an id for nn_remove_hook, or -1.  Backward hooks apply to forwards after their registration,

@@ -245,7 +245,7 @@ static void forward_hooks(void **state)
 
 typedef struct Seen {
     Tensor *in[NN_VALUES], *out[NN_VALUES];
-    int times;
+    int times, inputs, results;
 } Seen;
 
 static int sees(Module *m, NNCall *c, void *ctx)
@@ -256,7 +256,7 @@ static int sees(Module *m, NNCall *c, void *ctx)
         tensor_release(s->in[i]), tensor_release(s->out[i]);
         s->in[i] = tensor_retain(c->in[i]), s->out[i] = tensor_retain(c->out[i]);
     }
-    s->times++;
+    s->times++, s->inputs = c->inputs, s->results = c->results;
     return 0;
 }
 
@@ -288,6 +288,8 @@ static void backward_hooks(void **state)
         tensor_backward(tensor_sum(nn_forward(net, x)));
         assert_true(at_first.times == 1 && at_last.times == 1);
         assert_null(at_first.in[0]); /* x wants no gradient */
+        assert_true(at_first.inputs == 0 && at_first.results == 1);
+        assert_true(at_last.inputs == 1 && at_last.results == 1);
         assert_true(tensor_equal(at_last.out[0], tensor_ones(SHAPE(4, 1), TENSOR_F32)));
         Tensor *w = tensor_detach(nn_get(last, "weight"));
         assert_true(tensor_equal(at_last.in[0], tensor_expand(w, SHAPE(4, 2))));

@@ -329,6 +329,14 @@ static void buffers(void **state)
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
+/* Has its buffer from its first forward on. */
+static Tensor *counts(Module *m, Tensor *x)
+{
+    if (!nn_has(m, "times")) nn_register_buffer(m, "times", tensor_zeros(SHAPE(1), TENSOR_F32));
+    tensor_add_scalar_(nn_get(m, "times"), 1);
+    return tensor_clone(x);
+}
+
 static void summary(void **state)
 {
     (void)state;
@@ -387,6 +395,22 @@ static void summary(void **state)
         strstr(text, "  2 (Linear)                              [1, 2]                             290\n"));
     assert_non_null(strstr(text, "Total parameters: 402\n"));
     free(text), nn_free(lazy);
+    /* a run that makes buffers, and weights from random numbers */
+    Module *made = nn_sequential(nn_lazy_linear(8), nn_lazy_batch_norm1d(), nn_new(Module, "Counts", counts));
+    file = open_memstream(&text, &size);
+    tensor_manual_seed(1);
+    assert_int_equal(nn_summary(made, SHAPE(4, 3), file), 0);
+    assert_null(tensor_error());
+    Tensor *next = tensor_rand(SHAPE(8, 3), TENSOR_F32);
+    assert_int_equal(nn_summary(made, SHAPE(4, 3), file), 0);
+    Tensor *after = tensor_rand(SHAPE(2), TENSOR_F32);
+    assert_true(tensor_item(nn_get(made, "2.times")) == 1); /* the second run is undone */
+    tensor_manual_seed(1);
+    assert_false(tensor_equal(next, tensor_rand(SHAPE(8, 3), TENSOR_F32)));
+    tensor_rand(SHAPE(8), TENSOR_F32); /* with those before, what the weight and the bias took */
+    assert_true(tensor_equal(next, tensor_rand(SHAPE(8, 3), TENSOR_F32)));
+    assert_true(tensor_equal(after, tensor_rand(SHAPE(2), TENSOR_F32)));
+    fclose(file), free(text), nn_free(made);
     assert_status_error(nn_summary(NULL, SHAPE(2)), TENSOR_ENULL);
     assert_true(net->training);
     nn_dict_free(before);
