@@ -1,4 +1,4 @@
-/* clip.c - gradients held to a norm or to a range: list ops, so that no value comes back to the host. */
+/* clip.c - clips gradients by norm or value, with list ops: no value returns to the host. */
 #include <math.h>
 #include <stdlib.h>
 #include <tapegrad/foreach.h>

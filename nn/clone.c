@@ -1,8 +1,7 @@
-/* clone.c - a module of its own, with copies of everything inside.
+/* clone.c - a deep copy of a module.
  *
- * A map of what was copied keeps what is shared inside shared.  A struct of a user's is copied as bytes, and
- * every pointer in it that is a key of the map becomes its value: members that name children and
- * parameters. */
+ * A map from originals to copies preserves sharing.  A user's struct is copied as bytes; then every pointer
+ * in it that is a key of the map is replaced by its value: members that point to children and parameters. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* convert.c - a module to another dtype or device: its tensors stay the same handles and change their data.
  *
- * All new data are made before the first tensor takes its own; one that is registered in two places is made
+ * All new data are allocated before the first tensor changes; a tensor registered in two places is converted
  * once. */
 #include <stdlib.h>
 #include "module.h"

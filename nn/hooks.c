@@ -1,10 +1,9 @@
 /* hooks.c - hooks of modules, before and after a forward, and on the gradients of one.
  *
- * For backward hooks what goes into a module and what comes out of it passes through an op that does nothing
- * forward.  Backward that of the results runs first: it keeps their gradients, under the number of the
- * forward, until that of the inputs runs and calls the hooks with both, or the sweep is over: a sweep is of
- * one thread, and so is what it keeps.  The graph may outlive the module, so the ops know it by a number
- * alone. */
+ * For backward hooks the inputs and results of a module pass through an op that is the identity forward.  In
+ * backward the op of the results runs first: it keeps their gradients, under the number of the forward, until
+ * the op of the inputs runs and calls the hooks with both, or the sweep ends.  A sweep belongs to one thread,
+ * and so do these gradients.  The graph may outlive the module, so the ops refer to it by a number. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

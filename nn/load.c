@@ -1,6 +1,6 @@
-/* load.c - a state dict into a module.
+/* load.c - loads a state dict into a module.
  *
- * First everything is compared, then what needs casting or moving is made, and only then a value changes. */
+ * First it compares all names and shapes, then casts and moves values, and only then changes parameters. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

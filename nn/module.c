@@ -1,10 +1,10 @@
 /* module.c - making modules and owning them.
  *
- *  - What was freed stays for a while, zeroed: refs of 0 says so to a function that is given it.
+ *  - A freed module stays for a while, zeroed: functions recognize it by refs = 0.
  *  - refs counts owners; a parent is one of them, so parents <= refs.
- *  - A failed module still is a module: it is freed by nn_done, or by the user.
- *  - Without memory nn_new gives the thread's spare block, marked as failed: what a constructor stores there
- * is lost. */
+ *  - A failed module is still a module: nn_done or the user frees it.
+ *  - Without memory nn_new returns the thread's spare block, marked as failed; a constructor's writes to
+ *    it are discarded. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* parametrize.c - parameters that modules compute.
  *
- *  - A computed parameter keeps its place in the list of its module, for layers find theirs by number; what
- *    walks over parameters passes it by, and nn_param and nn_get compute it.
+ *  - A computed parameter keeps its place in its module's list, because layers find theirs by number; walks
+ *    over parameters skip it, and nn_param and nn_get compute it.
  *  - Its originals are the parameters of the module parametrizations.<name>, whose children compute it, one
  *    after the other. */
 #include <stdio.h>

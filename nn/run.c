@@ -1,9 +1,9 @@
-/* run.c - running a module: its forward, seen by hooks, by nn_summary and by the notes of errors.
+/* run.c - running a module: its forward, with hooks, nn_summary and error notes.
  *
  *  - The modules that run are a list on the C stack, innermost first.
  *  - An error is noted once, by the innermost module that failed.
- *  - A forward of one input and one result has no scope of its own: what it returns is its caller's
- *  already. */
+ *  - A forward of one input and one result has no scope of its own: its result already belongs to the
+ *  caller's scope. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

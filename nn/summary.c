@@ -1,5 +1,5 @@
-/* summary.c - a net as a table: run once, with an observer at nn_forward that notes every module as it begins
- * and ends. */
+/* summary.c - prints a net as a table: runs it once, with an observer in nn_run that records each module's
+ * begin and end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tree.c - what is asked of a whole tree of modules: its tensors, by name or not; train, apply, freeze. */
+/* tree.c - operations on a whole tree of modules: tensors, by name or not; train, apply, freeze. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

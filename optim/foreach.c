@@ -1,8 +1,8 @@
 /* foreach.c - ops over lists of tensors: rules (rule.h) without states, the same numbers for all.
  *
- * Results of what is not dense are made first, which can fail; then the dense ones are written in one pass
- * and the results put into their places, which cannot.  Tensors that share memory are worked off one by one.
- * */
+ * Results of tensors that are not dense are computed first, which can fail; then one pass writes the dense
+ * tensors, and the results are copied, which cannot fail.  Tensors that share memory are processed one by
+ * one. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* foreach_norm.c - the norm of each tensor of a list.
  *
- * Blocks of a fixed size are summed in double by threads, and then one behind the other: the bits do not
+ * Threads sum blocks of a fixed size in double; the sums of blocks are added in order, so the bits do not
  * depend on the number of threads.  Other norms, dtypes, layouts and devices: tensor_norm. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* grad_scaler.c - loss scaling.  What changes by step are tensors: the scale, and the count of steps since it
- * changed; each optimizer has a flag of its own, found, until the next update. */
+/* grad_scaler.c - loss scaling.  The scale and the number of steps since it changed are tensors; each
+ * optimizer has its own flag, found, until the next update. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* groups.c - groups that come from others, and f32 copies of parameters in halves. */
+/* groups.c - splitting groups, and f32 copies of f16 and bf16 parameters. */
 #include <stdlib.h>
 #include <string.h>
 #include "optim.h"

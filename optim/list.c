@@ -1,4 +1,4 @@
-/* list.c - rules over the tensors of a list that lie on devices: one call for all that are alike. */
+/* list.c - rules over lists of tensors on devices: one call for all of one dtype and device. */
 #include "optim.h"
 
 static bool elsewhere(const Tensor *x) { return strcmp(tensor_device(x), "cpu") != 0; }

@@ -1,8 +1,8 @@
 /* optim.c - groups of parameters, and the step that all optimizers share.
  *
  *  - Every tensor of a group is retained, a leaf, and in no other group.
- *  - A step has two halves: states and dense gradients are made (which can fail), then parameters change.
- *    Where that may fail too, copies are kept and a failed step is taken back. */
+ *  - A step first allocates states and dense gradients (which can fail), then changes parameters.  If that
+ *    can fail too, it keeps copies and undoes a failed step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* optim.h - what the optimizers share.
  *
- * Loops over memory come in builds for the baseline, for AVX2 and, some, for AVX-512, over spans that threads
- * share out.  Contraction is off, so all round alike. */
+ * Loops over memory are compiled for the baseline, AVX2 and, some, AVX-512; threads share their spans.
+ * Contraction is off, so that all round alike. */
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
 

@@ -1,6 +1,5 @@
-/* rule.c - runs rules (rule.h); that of an optimizer over the parameters of a group: one parallel pass over
- * all that lie dense on the CPU, one call of a device over those that lie dense there, each of the others by
- * itself. */
+/* rule.c - runs rules (rule.h).  For the parameters of a group: one parallel pass over all dense ones on the
+ * CPU, one call of a device over the dense ones there, each other one separately. */
 #include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>

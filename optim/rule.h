@@ -1,4 +1,4 @@
-/* rule.h - an optimizer's step from its rule: what happens to one element.  Three macros say it,
+/* rule.h - an optimizer's step from its rule, the update of one element.  Three macros define a rule,
  *
  *     #define adam_NUMBERS(X) X(rate) X(beta2) ...   the same for all elements of a parameter
  *     #define adam_STATES(X)  X(m) X(v)              as OptimKind.state orders them
@@ -10,8 +10,8 @@
  * and this gives struct adam_numbers and the constant adam_rule, for optim_run (optim.h).  STEP assigns to
  * x, the element, to g, its gradient, and to the states, in the grammar of op_row.h: it is compiled into
  * loops for f32 and f64 over dense memory, and its text is evaluated by ops elsewhere.  Devices compile the
- * rules in rules/, too: a step is one kernel there.  Where RULE_WIDEST is defined there are loops for
- * AVX-512: worth their size where the divider is what a step waits for. */
+ * rules in rules/, too: a step is one kernel there.  RULE_WIDEST adds loops for AVX-512, which are worth
+ * their size if divisions bound the step. */
 #include "optim.h"
 
 #define RULE_JOIN_(a, b) a##_##b

@@ -1,8 +1,8 @@
 /* scheduler.h - what the learning rate schedules share.
  *
- * A kind says what rate a group has at step t, from its options, from base, the group's rate when its first
- * scheduler was made, and from lr, the rate that it has now.  How the schedule came to step t is in s->move:
- * PyTorch's rates depend on it where they follow from the one before. */
+ * A kind computes a group's rate at step t from its options, from base, the group's rate when its first
+ * scheduler was made, and from lr, its current rate.  s->move tells how the schedule came to step t:
+ * PyTorch's rates depend on it where each follows from the one before. */
 #ifndef OPTIM_SCHEDULER_H
 #define OPTIM_SCHEDULER_H
 

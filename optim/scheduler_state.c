@@ -1,7 +1,7 @@
 /* scheduler_state.c - the state of a schedule as a dict of numbers under PyTorch's names, and back.
  *
- * Loading reads all numbers first, and keeps those that there were; if what was read does not agree with the
- * schedule once it is in place, those go back.  All walks of one schedule visit the same entries. */
+ * Loading reads all numbers first and keeps the old ones; if the new ones do not agree with the schedule, it
+ * restores the old.  All walks of one schedule visit the same entries. */
 #include <stdio.h>
 #include "scheduler.h"
 

@@ -1,7 +1,7 @@
 /* state.c - the state of an optimizer as a dict of tensors, and back.
  *
- * Loading compares all names and shapes first, then makes what is to be written, and only then puts it in its
- * place, which cannot fail. */
+ * Loading compares all names and shapes first, then prepares the new tensors, and only then stores them,
+ * which cannot fail. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

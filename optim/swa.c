@@ -1,4 +1,4 @@
-/* swa.c - averages of a net's weights, and what goes with them.
+/* swa.c - averages of a net's weights, update_bn and SWALR.
  *
  *  - own[i] are the tensors of the net, each once, parameters first; averages[i] are ours.
  *  - While swapped, own[i] hold the averages and averages[i] the net's values. */

@@ -1,14 +1,14 @@
-/* unless.c - steps that a flag on a device may skip, without asking for the flag.
+/* unless.c - steps that a flag on a device may skip, without reading the flag.
  *
- * Whether a step was skipped is known on the device alone, and so is how many steps a parameter has taken:
- * what is computed from that number is computed for each that is possible, and the device picks.
+ * Only the device knows whether a step was skipped, and so how many steps a parameter has taken: a value that
+ * depends on that number is computed for each possible one, and the device selects.
  *
  *  - p->step counts attempts, of which the last p->unsure are in doubt; p->skipped, i64 [1] on the device,
- *    says how many of those were skipped.  optim_settle asks for it and ends the doubt.
+ *    is how many of those were skipped.  optim_settle reads it and ends the doubt.
  *  - fresh stays true while all attempts in doubt may have been skipped.
  *  - p->carried, f64 on the device, stands for p->number of kinds that have an after: these follow from the
  *    options of the steps that were taken, and not from their count alone.
- *  - What no rule steps is stepped, and given back what it was where the flag says so. */
+ *  - Parameters without a rule are stepped, and restored if the flag is set. */
 #include <string.h>
 #include "optim.h"
 

@@ -1,7 +1,7 @@
-/* checkpoint.c - a folder of files, of which the newest that is whole counts.
+/* checkpoint.c - a folder of files; a resume loads the newest whole one.
  *
- * Files are numbered as they are written, whatever step they are of: the highest number is the newest, also
- * when a run went on from an older one because the newest was damaged. */
+ * Files are numbered in the order they are written: the highest number is the newest, even if a run resumed
+ * from an older file because the newest was damaged. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <errno.h>

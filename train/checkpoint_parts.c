@@ -1,6 +1,6 @@
-/* checkpoint_parts.c - what a checkpoint consists of, and how a file's content gets into it.
+/* checkpoint_parts.c - the parts of a checkpoint, and loading them from a file.
  *
- * Before a part is loaded all of them are copied.  Where one fails, those before it get their copies back. 
+ * All parts are copied before the first is loaded.  If one fails, those before it are restored. 
  * The numbers come last: nothing can fail then. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>

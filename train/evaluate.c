@@ -1,4 +1,4 @@
-/* evaluate.c - a net over one epoch of a loader, without gradients. */
+/* evaluate.c - runs a net over one epoch of a loader, without gradients. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* fit.c - the loop of nn_fit.
  *
- * Between two steps of the optimizer nothing is half done: there checkpoints are written, and there a run
- * ends that was interrupted. */
+ * Checkpoints are written, and interrupted runs end, only between two steps of the optimizer. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <signal.h>

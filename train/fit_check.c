@@ -1,4 +1,4 @@
-/* fit_check.c - what nn_fit refuses before it trains. */
+/* fit_check.c - checks nn_fit's arguments before training. */
 #include "fit.h"
 
 static const char op[] = "nn_fit";

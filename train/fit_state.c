@@ -1,4 +1,4 @@
-/* fit_state.c - what nn_fit keeps besides the net: history, the best epoch, checkpoints and logs. */
+/* fit_state.c - the state of nn_fit besides the net: history, the best epoch, checkpoints and logs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* metric.h - a metric, and what it counts of a batch. */
+/* metric.h - a metric's struct, and its counts of a batch. */
 #ifndef TRAIN_METRIC_H
 #define TRAIN_METRIC_H
 

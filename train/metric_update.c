@@ -1,7 +1,7 @@
-/* metric_update.c - a batch as numbers to add.
+/* metric_update.c - adds the counts of a batch.
  *
- * On the CPU they are added at once, after all of the batch was found good.  On a device ops count there what
- * is right and what is wrong, and add it up, as TorchMetrics does: nobody waits before the metric is read. */
+ * On the CPU they are added at once, after the whole batch was checked.  On a device ops count and add there,
+ * as TorchMetrics does: the host does not wait before it reads the metric. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* progress.c - a line on a terminal that is drawn anew. */
+/* progress.c - a progress line on a terminal. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* class_losses.c - losses over many classes that hold their last layer: linear_cross_entropy, and the
- * adaptive softmax, whose rare classes have clusters of their own. */
+/* class_losses.c - losses over many classes that include the last layer: linear_cross_entropy, and the
+ * adaptive softmax, with clusters of rare classes. */
 #include <math.h>
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* container.c - modules that are made of others only. */
+/* container.c - modules composed of others only. */
 #include <stdio.h>
 #include "../module.h"
 

@@ -1,4 +1,5 @@
-/* conv.c - convolution and its transpose over one, two and three dimensions: one family, kind->rank tells. */
+/* conv.c - convolution and its transpose over one, two and three dimensions: one family; kind->rank is the
+ * rank. */
 #include <string.h>
 #include "../module.h"
 

@@ -1,7 +1,7 @@
 /* packed.c - sequences of different lengths: padded, packed, and back.
  *
- * Each is a selection of rows: of the padded tensor, flattened, or of what lies dense with a row of padding
- * behind it.  Lengths and indices are made on the host. */
+ * Each function selects rows: of the padded tensor, flattened, or of the packed data with a row of padding
+ * appended.  Lengths and indices are computed on the host. */
 #include <string.h>
 #include "../module.h"
 

@@ -1,4 +1,4 @@
-/* pool.c - pooling over one, two and three dimensions: kind->rank tells.  The ops check the sizes. */
+/* pool.c - pooling over one, two and three dimensions: kind->rank is the rank.  The ops check the sizes. */
 #include <string.h>
 #include "../module.h"
 

@@ -1,4 +1,5 @@
-/* transformer.c - layers of attention and of two linear maps, stacks of them, encoder and decoder. */
+/* transformer.c - transformer layers (attention and two linear layers), stacks of them, encoder and
+ * decoder. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

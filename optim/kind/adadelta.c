@@ -1,4 +1,4 @@
-/* adadelta.c - steps in the ratio of what parameters and gradients moved by (Zeiler 2012).
+/* adadelta.c - steps in the ratio of past steps to past gradients (Zeiler 2012).
  *
  *   g += w p      s = rho s + (1 - rho) g^2      d = sqrt(u + eps) / sqrt(s + eps) g
  *   u = rho u + (1 - rho) d^2                    p -= lr d */

@@ -1,4 +1,4 @@
-/* adamax.c - Adam with the largest gradient in the place of their squares' mean (Kingma and Ba 2015).
+/* adamax.c - Adam with the infinity norm instead of the mean square (Kingma and Ba 2015).
  *
  *   g += w p      m += (1 - b1) (g - m)      u = max(b2 u, |g| + eps)      p -= lr / (1 - b1^t) m / u */
 #include <math.h>

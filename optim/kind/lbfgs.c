@@ -4,8 +4,8 @@
  *   q = -g;   newest to oldest: al_i = ro_i s_i q, q -= al_i y_i;   d = H q;
  *   oldest to newest: d += s_i (al_i - ro_i y_i d);   p += t d
  *
- * All parameters are one vector.  What lasts from step to step lies in Optimizer.extra under PyTorch's names,
- * as it would be saved, and is replaced at the end of a step: one that fails leaves it as it was. */
+ * All parameters are one vector.  The state is in Optimizer.extra, as saved under PyTorch's names, and is
+ * replaced at the end of a step: a failed step leaves it unchanged. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* muon.c - Muon: momentum, made orthogonal by the iteration of Newton and Schulz.
+/* muon.c - Muon: momentum, orthogonalized by the Newton-Schulz iteration.
  *
  *   b += (1 - momentum) (g - b);   u = nesterov ? g + momentum (b - g) : b
  *   X = u / |u|, in bf16 and transposed where it has more rows than columns;

@@ -1,4 +1,4 @@
-/* radam.c - Adam whose rate is held back while the variance of v is unknown (Liu et al. 2020).
+/* radam.c - Adam with a smaller rate while the variance of v is high (Liu et al. 2020).
  *
  *   m += (1 - b1) (g - m)      v = b2 v + (1 - b2) g^2
  *   r = 2 / (1 - b2) - 1       s = r - 2 t b2^t / (1 - b2^t)

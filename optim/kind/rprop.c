@@ -1,5 +1,4 @@
-/* rprop.c - steps by the sign of the gradient alone, of a size that each element has for itself (Riedmiller
- * and Braun 1993).
+/* rprop.c - steps by the sign of the gradient, with a step size for each element (Riedmiller and Braun 1993).
  *
  *   l = clamp(l eta, step_min, step_max), from lr      p -= sign(g) l
  *   eta = eta_plus where g has the sign of the one before, 1 where one of them is 0; else eta_minus, and g

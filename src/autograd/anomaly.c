@@ -1,5 +1,5 @@
-/* anomaly.c - NaN, found where it begins: in a result whose operands had none, or in a gradient whose
- * incoming one had none. */
+/* anomaly.c - finds the first NaN: in a result whose operands had none, or in a gradient computed from
+ * gradients without one. */
 #include <math.h>
 #include <tapegrad/debug.h>
 #include "anomaly.h"

@@ -1,4 +1,4 @@
-/* anomaly.h - tensor_set_detect_anomaly: who made the first NaN. */
+/* anomaly.h - tensor_set_detect_anomaly: the check of results and gradients for NaN. */
 #ifndef TG_ANOMALY_H
 #define TG_ANOMALY_H
 

@@ -1,8 +1,8 @@
-/* apply.c - the one way an op runs: check, shape, forward, record.
+/* apply.c - runs an op: check, shape, forward, record.  Every op goes this way.
  *
- *  - Everything an op makes on the way belongs to a scope that op_apply opens; only results leave it.
- *  - Operands are unchanged by a failed call: an in-place op computes aside and copies last, and rows that
- * write directly cannot fail once they have begun. */
+ *  - op_apply opens a scope that owns all temporaries of the op; only results leave it.
+ *  - Operands are unchanged by a failed call: an in-place op computes into new memory and copies last; rows
+ * that write directly cannot fail once begun. */
 #include <stdlib.h>
 #include "tensor/core.h"
 #include "anomaly.h"

@@ -1,4 +1,4 @@
-/* apply_text.c - an op by its name, its options as text. */
+/* apply_text.c - runs an op by its name, with options as text. */
 #include "options.h"
 
 static void option_names(const TensorOp *op, char *text, size_t size)

@@ -1,9 +1,9 @@
-/* autocast.c - the dtype that an op chooses (autocast.h).
+/* autocast.c - the dtype an op computes in inside TENSOR_AUTOCAST (autocast.h).
  *
  *  - The state is the thread's.  call_modes counts the threads that are inside a block.
- *  - Casts of leaves are kept in a table by the leaf: it holds the leaf's struct and its storage, so neither
- * address is given to another while it stands there, and the version tells a write.  A cast that was made
- * without a graph does not serve where one is recorded, nor the other way round. */
+ *  - A table keeps casts of leaves.  It holds the leaf's struct and storage, so that neither address is
+ * reused, and its version, which changes on a write.  A cast made without a graph is not used where one is
+ * recorded, nor the reverse. */
 #include "modes.h"
 #include "graph_ops.h"
 #include "tensor/thread.h"

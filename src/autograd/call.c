@@ -1,4 +1,4 @@
-/* call.c - what an op may ask of its call (autograd.h). */
+/* call.c - the functions of an OpCall (autograd.h). */
 #include "tensor/core.h"
 #include "graph_ops.h"
 #include "modes.h"

@@ -1,14 +1,14 @@
-/* checkpoint.c - segments whose saved values are computed again (saved.h).
+/* checkpoint.c - checkpoints: segments that recompute their saved values in backward (saved.h).
  *
  *   forward   runs under hooks that keep nothing but a number for each value that an op saves
  *   backward  unpacks a number: the segment runs again, under hooks that keep every value by its number
  *
- *  - The graph is that of the first run; the second one's is dropped with its scope.  So gradients flow, and
- * add up, as without a checkpoint.
+ *  - The graph is that of the first run; the second one's is freed with its scope.  So gradients flow and
+ * accumulate as without a checkpoint.
  *  - The second run starts from stand-ins: leaves with the values of the inputs.  Inputs that are leaves are
- * there themselves, because leaves are not packed, and both runs must number the same values.
- *  - The inputs of a checkpoint within another are saved by the other's hooks, so that it keeps nothing of
- * what lies inside. */
+ *  used themselves: leaves are not packed, and both runs must number the same values.
+ *  - The outer checkpoint's hooks save the inputs of a nested one, so the outer one keeps nothing of its
+ *  inside. */
 #include <tapegrad/saved.h>
 #include "modes.h"
 #include "random/random_state.h"

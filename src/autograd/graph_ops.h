@@ -1,5 +1,5 @@
-/* graph_ops.h - the few ops that the tape itself records, as a table that the ops fill (src/op/graph_ops.c):
- * so the core depends on no op. */
+/* graph_ops.h - the few ops that the tape itself records, in a table that the ops fill (src/op/graph_ops.c),
+ * so that the core depends on no op. */
 #ifndef TG_GRAPH_OPS_H
 #define TG_GRAPH_OPS_H
 

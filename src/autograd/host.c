@@ -1,5 +1,5 @@
-/* host.c - calls that a device has no kernel for are computed on the host: from copies of the operands, by
- * the CPU's kernels; the results go back.  Each is counted, and the first one of a process is told. */
+/* host.c - the host fallback: computes calls for which a device has no kernel with the CPU's kernels, on
+ * copies of the operands, and copies the results back.  Counts them, and warns once in a process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "host.h"

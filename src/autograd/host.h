@@ -1,4 +1,4 @@
-/* host.h - computing on the host what a device has no kernel for. */
+/* host.h - the host fallback, for calls without a kernel on the device. */
 #ifndef TG_AUTOGRAD_HOST_H
 #define TG_AUTOGRAD_HOST_H
 

@@ -1,14 +1,15 @@
 /* inplace.c - ops with a trailing underscore, and the history of views.
  *
  * An in-place op on x is the same op out of place; its result is copied into x's memory, and x takes its
- * place in the graph.  So backward never reads memory that was overwritten, and a failed op leaves x as it
- * was.  Where no graph is recorded, rows write directly (op/elementwise/row_apply.c).
+ * place in the graph.  So backward never reads overwritten memory, and a failed op leaves x unchanged.  If no
+ * graph is recorded, rows write directly (op/elementwise/row_apply.c).
  *
  * When x is a view of a base, the write changes the base's history too.  With v = the view's geometry on b:
  *   b' = view_write(b, t)    value: b with the region replaced by t;
  *                            db = g with zeros there, dt = the region of g
  *   x' = as_strided(b')      the view, read from the new base
- * Other views of the base notice (epochs), and are read from it anew when they are used (view_refresh). */
+ * Other views of the base notice the new epoch, and are read from the new base at their next use
+ * (view_refresh). */
 #include "tensor/core.h"
 #include "graph_ops.h"
 #include "modes.h"

@@ -1,4 +1,4 @@
-/* leaf.c - what a tensor knows of gradients: whether it wants one, the one it has, its hooks; detach. */
+/* leaf.c - a tensor's gradient state: requires_grad, .grad, hooks, detach. */
 #include "tensor/core.h"
 #include "graph_ops.h"
 #include "tape.h"

@@ -1,6 +1,5 @@
-/* modes.h - what stands around every call of an op where something asked for it: autocast, the profiler,
- * hooks of saved values.  call_modes is 0 where nothing did, in any thread: one load and one branch a
- * call. */
+/* modes.h - modes that wrap every call of an op while on: autocast, the profiler, hooks of saved values.
+ * call_modes is 0 while no thread uses one: then a call pays one load and one branch. */
 #ifndef TG_MODES_H
 #define TG_MODES_H
 

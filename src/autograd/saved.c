@@ -1,8 +1,7 @@
-/* saved.c - the values that backward reads: checked before it does, and packed and unpacked where hooks are
- * on (saved.h).
+/* saved.c - saved values: checked before backward reads them, packed and unpacked by hooks (saved.h).
  *
- *  - A packed value has no storage: its data is the Packed.  While backward of its entry runs it has both
- * again; saved_end takes the storage away.
+ *  - A packed value has no storage: its data is the Packed.  During its entry's backward it has storage and
+ * data again; saved_end removes the storage.
  *  - Leaves that require a gradient are never packed: a recorded sweep finds them by their storage. */
 #include <errno.h>
 #include <stdio.h>

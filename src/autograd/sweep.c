@@ -2,9 +2,8 @@
  *
  *  - An entry runs when the pass reaches it and a gradient has arrived at one of its results: all its
  * consumers, having higher indices, ran before.
- *  - Gradients of leaves wait in the sweep's table and reach .grad at the end, all or none.
- *  - A gradient is added to in place only when nobody else can see it: one reference to the tensor and to its
- * storage.
+ *  - Gradients of leaves stay in the sweep's table and reach .grad at the end, all or none.
+ *  - A gradient accumulates in place only if nothing else refers to the tensor or its storage.
  *  - tensor_gradients runs only entries that lie on a path to a wanted input, and collects instead of
  * accumulating. */
 #include "graph_ops.h"

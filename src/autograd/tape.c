@@ -1,11 +1,11 @@
-/* tape.c - what was computed, in the order it was computed.
+/* tape.c - the tape: recorded ops, in the order of computation.
  *
  *  - An entry's inputs were recorded before it, so one backward sweep visits consumers first.
- *  - An entry is kept by the results that are alive and by the edges of later entries; it keeps leaves, and
- * the storages that its backward reads.  It never keeps a result.
+ *  - Live results and edges of later entries keep an entry; it keeps leaves, and the storages that its
+ * backward reads.  It never keeps a result.
  *  - A dead entry is NULL in the array; trailing NULLs are cut, and the array is squeezed when more than half
  * is empty.
- *  - Only the tape's own thread touches entries.  A result that dies in another thread is noted, and settled
+ *  - Only the tape's own thread touches entries.  A result freed in another thread is queued, and settled
  * later. */
 #include <stdlib.h>
 #include <tapegrad/debug.h>

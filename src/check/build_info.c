@@ -1,4 +1,4 @@
-/* build_info.c - what this build and this machine can do: the text of `tapegrad info`. */
+/* build_info.c - the text of `tapegrad info`: features of this build and machine. */
 #include <stdio.h>
 #include "cpu/product/gemm.h"
 #include "cpu/linalg/lapack.h"

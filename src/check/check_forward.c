@@ -1,5 +1,5 @@
-/* check_forward.c - an op, forward: its descriptor, its samples in every dtype, what it must refuse, and that
- * nothing changes or stays behind. */
+/* check_forward.c - checks an op forward: its descriptor, its samples in every dtype, its refusals, and that
+ * no input changes and nothing leaks. */
 #include <math.h>
 #include <string.h>
 #include "report.h"

@@ -1,5 +1,5 @@
-/* check_gradients.c - an op, backward: against finite differences to the third order, recorded against fused,
- * with each input wanting a gradient alone, and with one tensor in two slots. */
+/* check_gradients.c - checks an op backward: finite differences to the third order, recorded against fused,
+ * each input's gradient alone, one tensor as two inputs. */
 #include <math.h>
 #include <string.h>
 #include "tensor/core.h"

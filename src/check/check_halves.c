@@ -1,4 +1,4 @@
-/* check_halves.c - f16 and bf16 are computed wide and rounded once: of an op, at its descriptor's samples,
+/* check_halves.c - checks that f16 and bf16 are computed wide and rounded once: at the op's samples,
  *
  *  - a result has the bits of f32's result at the same values, rounded; of f64's, where a rare row computes;
  *  - a gradient is f32's, rounded, to a unit of its largest element, recorded or not.  Backward may read the

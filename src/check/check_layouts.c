@@ -1,5 +1,5 @@
-/* check_layouts.c - an op gives the same bits, results and gradients, whatever the layout of its inputs and
- * of the cotangents: dense, transposed, with gaps, at an offset, from a negative start, expanded. */
+/* check_layouts.c - checks that results and gradients have the same bits for every layout of inputs and
+ * cotangents: dense, transposed, with gaps, at an offset, from a negative start, expanded. */
 #include <stdio.h>
 #include <string.h>
 #include "tensor/core.h"

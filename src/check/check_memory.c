@@ -1,7 +1,7 @@
-/* check_memory.c - an op when memory runs out: each request for it fails in turn, in
- * forward and backward. The call is refused with ENOMEM, leaves nothing behind, and does not change its
- * inputs; or it does without, and says nothing. Halves that are strided take the casts and copies that dense
- * operands do not need, a recorded sweep the gradients made of ops. */
+/* check_memory.c - checks an op out of memory: each allocation fails in turn, forward and backward.  The call
+ * fails with ENOMEM, leaks nothing, and does not change its inputs; or it succeeds without that memory.
+ * Strided f16 operands cover casts and copies that dense ones do not need; a recorded sweep covers gradients
+ * composed of ops. */
 #include <string.h>
 #include <tapegrad/debug.h>
 #include "report.h"

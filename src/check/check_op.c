@@ -1,4 +1,4 @@
-/* check_op.c - tensor_check_op: every check of an op, by its samples. */
+/* check_op.c - tensor_check_op: all checks of an op at its samples. */
 #include <tapegrad/random.h>
 #include "tensor/core.h"
 #include "report.h"

@@ -1,8 +1,8 @@
-/* gradcheck.c - analytic against numeric gradients, element by element (autograd.h says what is checked).
+/* gradcheck.c - analytic against numeric gradients, element by element (autograd.h lists the checks).
  *
  * The checked function f maps n tensors to some results.  For gradgradcheck it is x, v -> the gradients of
- * sum v f(x) with respect to x, so that one machinery serves both orders.  Numbers of the Jacobian of result
- * k by input i are kept as [result element][input element]. */
+ * sum v f(x) with respect to x, so that the same code serves both orders.  The Jacobian of result k by input
+ * i is stored as [result element][input element]. */
 #include <math.h>
 #include <stdio.h>
 #include <tapegrad/ops.h>

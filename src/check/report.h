@@ -1,4 +1,4 @@
-/* report.h - what is wrong with an op, gathered sample by sample. */
+/* report.h - collects complaints about an op, sample by sample. */
 #ifndef TG_REPORT_H
 #define TG_REPORT_H
 

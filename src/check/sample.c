@@ -1,4 +1,4 @@
-/* sample.c - samples read from their list, and the tensors that they stand for. */
+/* sample.c - parses sample lists and makes their tensors. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* sample.h - the sample inputs of an op's descriptor: read, made into tensors, run and compared.
- * tensor_check_op and the generated tests are made of it.
+/* sample.h - the sample inputs of an op's descriptor: parses, makes, runs and compares them, for
+ * tensor_check_op and the generated tests.
  *
- * A sample list, as autograd.h says: samples by semicolons, inputs by commas, then the parameters.
+ * A sample list (see autograd.h): samples separated by semicolons, inputs by commas, then the parameters.
  *
  *     3x4,4x2; 5@i64:0..3 {dim=1}; 3,-; {dims=[0 2] keepdim=1}; 3x4,5x6 ! ESHAPE
  *

@@ -1,4 +1,4 @@
-/* sample_run.c - a sample run forward and backward, in any layout; results compared. */
+/* sample_run.c - runs a sample forward and backward, in any layout, and compares results. */
 #include <math.h>
 #include <stdlib.h>
 #include "op/op.h"

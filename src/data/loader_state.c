@@ -1,4 +1,4 @@
-/* loader_state.c - where a loader is, as a dict, and back.
+/* loader_state.c - a loader's position as a dict, and back.
  *
  * Loading reads all of the dict into a Position before it touches the loader. */
 #include <tapegrad/autograd.h>

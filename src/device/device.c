@@ -1,4 +1,4 @@
-/* device.c - places where tensors live: the CPU, and plugins that are opened when first asked for. */
+/* device.c - devices: the CPU, and plugins, opened at their first use. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>

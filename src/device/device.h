@@ -1,20 +1,20 @@
-/* device.h - what a device is: one constant struct of functions behind one symbol.
+/* device.h - the interface of a device: one constant struct of functions behind one symbol.
  *
  * The CPU is a device too, so the same tests run on every machine.  Others are plugins: shared objects that
  * export tensor_device_plugin and nothing else; the core never links them.  Everything here is plain C data,
  * so that plugins may be C++ or CUDA.
  *
- * A device is opened by number; what it keeps of the one that was opened is its context, the first argument
- * of everything else, so that one process may use several.
+ * Opening a device by number gives a context, the first argument of all other functions, so that one process
+ * may use several devices.
  *
- * Kernels get raw pointers and sizes; shapes were checked, outputs allocated, dtypes promoted, by the core.
- * Strides are in elements.  A kernel returns KERNEL_DONE; KERNEL_FAILED, or KERNEL_NO_MEMORY where it found
- * none for its own needs, with a sentence in device->error(); or KERNEL_DECLINED, before it has done
- * anything, for a call that it does not take (a dtype, a shape, a layout).  What a device lacks (NULL) or
- * declines is computed on the host, from copies (autograd/host.c).
+ * Kernels get raw pointers and sizes; the core has checked shapes, allocated outputs and promoted dtypes.
+ * Strides are in elements.  A kernel returns KERNEL_DONE; KERNEL_FAILED, or KERNEL_NO_MEMORY if it got no
+ * workspace, with a sentence in device->error(); or KERNEL_DECLINED, before it has done anything, for a
+ * dtype, shape or layout that it does not support.  A call that a device lacks (NULL) or declines is computed
+ * on the host, on copies (autograd/host.c).
  *
- * Work is queued: a call may return before it is done, and what was queued first is done first.  Whoever
- * reads results waits for it, by to_host or synchronize. */
+ * Work is queued and runs in order; a call may return before its work is done.  Readers of results wait, by
+ * to_host or synchronize. */
 #ifndef TG_DEVICE_H
 #define TG_DEVICE_H
 

@@ -1,4 +1,4 @@
-/* event.c - marks in what a device has queued, copies beside it, memory of the host's that it reaches. */
+/* event.c - events in a device's queue, copies in a second stream, pinned host memory. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <time.h>

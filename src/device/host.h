@@ -1,5 +1,5 @@
-/* host.h - what the device that is built into the library has from it: memory, dtypes, errors.  The CPU's
- * files need this and device.h, and know nothing of tensors. */
+/* host.h - what the library offers the built-in CPU device: memory, dtypes, errors.  The CPU's files need
+ * this and device.h, and do not know tensors. */
 #ifndef TG_HOST_H
 #define TG_HOST_H
 

@@ -1,7 +1,7 @@
 /* parallel.c - a pool of threads that wait for work and claim it piece by piece.
  *
- *  - One loop runs at a time.  Workers join it under the lock while it is open, and get a slot of their own;
- * one that wakes late finds it closed and sleeps again.
+ *  - One loop runs at a time.  Workers join it under the lock while it is open, each with its own slot; one
+ * that wakes late finds it closed and sleeps again.
  *  - next hands out pieces, done counts those that are finished.  The caller works too, closes the loop, and
  * then waits only for pieces that others have begun.
  *  - The fields of a loop change only when no worker is active in it.

@@ -1,9 +1,9 @@
 /* parallel.h - loops over pieces of work, on several threads.
  *
- * Why not OpenMP: its threads meet at a barrier after every loop and spin there for milliseconds.  Where
- * another program has a core, each loop then waits for a thread that is not running: one epoch of the MNIST
- * demo took 81 s, and 7.5 s with OMP_WAIT_POLICY=passive.  Here pieces are claimed one by one, and nobody
- * waits for a thread that has claimed none. */
+ * Why not OpenMP: its threads spin for milliseconds at a barrier after every loop.  If another program uses a
+ * core, each loop waits for a thread that is not running: one epoch of the MNIST demo took 81 s, and 7.5 s
+ * with OMP_WAIT_POLICY=passive.  Here threads claim pieces one by one, and no loop waits for a thread without
+ * a piece. */
 #ifndef TG_PARALLEL_H
 #define TG_PARALLEL_H
 

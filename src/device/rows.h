@@ -1,5 +1,5 @@
-/* rows.h - the numbers of the elementwise rows: apart from device.h, so that a new row compiles what knows
- * rows and not every kernel. */
+/* rows.h - the numbers of the elementwise rows, separate from device.h, so that a new row recompiles only
+ * files that use rows. */
 #ifndef TG_DEVICE_ROWS_H
 #define TG_DEVICE_ROWS_H
 

@@ -1,4 +1,4 @@
-/* crc32c.c - by the instruction of SSE4.2 where there is one, else four bits at a time. */
+/* crc32c.c - by SSE4.2's instruction if the CPU has it, else four bits at a time. */
 #include <string.h>
 #include "crc32c.h"
 

@@ -1,4 +1,4 @@
-/* csv.c - rows of numbers that a run which goes on appends to. */
+/* csv.c - CSV logs, to which a resumed run appends. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

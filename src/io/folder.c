@@ -1,4 +1,4 @@
-/* folder.c - folders that are missing. */
+/* folder.c - creates missing folders. */
 #include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>

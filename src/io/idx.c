@@ -1,7 +1,7 @@
 /* idx.c - the IDX format, plain or gzip: zlib reads both.
  *
- * Sizes that lie are found before memory is asked for: a plain file holds as many bytes as it has, and
- * deflate packs at most 1032 bytes into one. */
+ * Wrong sizes are found before memory is allocated: a plain file has a known length, and deflate compresses
+ * at most 1032 to 1. */
 #include <errno.h>
 #include <unistd.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-/* input.c - open, look whether it is a plain file, tell its size. */
+/* input.c - opens a file, checks that it is a regular one, returns its size. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* input.h - files to be read: plain ones, whose size is known before anything is allocated. */
+/* input.h - regular files for reading, with their size known before anything is allocated. */
 #ifndef TG_INPUT_H
 #define TG_INPUT_H
 

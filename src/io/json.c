@@ -1,5 +1,4 @@
-/* json.c - a reader without recursion and without memory of its own: a decoded string is never longer than
- * its JSON. */
+/* json.c - a reader without recursion or allocation: a decoded string is never longer than its JSON. */
 #include "tensor/core.h"
 #include "json.h"
 

@@ -1,10 +1,10 @@
-/* safetensors.c - the reader of the format that github.com/huggingface/safetensors describes.
+/* safetensors.c - reads the format of github.com/huggingface/safetensors.
  *
  *  - The header is JSON of one fixed form: an object of objects whose values are strings and arrays of
  * integers;
  *    "__metadata__" is an object of strings.
- *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file, without
- * holes and without overlaps, so that what is allocated is what the file holds. */
+ *  - The whole header is checked before a tensor is made: its tensors cover the rest of the file without
+ * holes or overlaps, so no more is allocated than the file holds. */
 #include <limits.h>
 #include <stdlib.h>
 #include <tapegrad/io.h>

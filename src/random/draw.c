@@ -1,4 +1,4 @@
-/* draw.c - from a row of drawn values to a tensor: see draw.h. */
+/* draw.c - drawn values into tensors: see draw.h. */
 #include "draw.h"
 #include "random_state.h"
 

@@ -1,4 +1,4 @@
-/* draw.h - one way to fill any tensor with drawn values: every layout, dtype, device, and place in a graph.
+/* draw.h - fills any tensor with drawn values: every layout, dtype, device, and place in a graph.
  *
  * A Draw writes n values of a few dtypes into dense host memory.  The functions below bring them into a
  * tensor in the order of its memory (largest stride outermost), which is the order of PyTorch's loops. */

@@ -1,4 +1,4 @@
-/* sample.c - draws that a tensor steers: bernoulli, multinomial, the slopes of rrelu.
+/* sample.c - draws with a tensor as parameter: bernoulli, multinomial, the slopes of rrelu.
  *
  *   with replacement:   index = count of c_j < u, c the cumulated weights over their sum, u uniform (53 bits)
  *   one, or without:    the n largest of p_j / e_j, e_j exponential with rate 1

@@ -2,10 +2,10 @@
  *
  *  - Every block is 64-byte aligned.  Sizes up to 1 KiB have classes of 64 bytes, larger ones four to each
  * power of two, so that at most a quarter of a block is unused (and, above a page, untouched).
- *  - A freed block goes to its class's list; nothing goes back to the system but by tensor_memory_release, by
- * the limit, or when the thread's list is over its share (then to the shared list).
- *  - Under AddressSanitizer, and with TAPEGRAD_NO_CACHE=1, blocks go straight back, so that checkers see
- * every one. */
+ *  - A freed block goes to its class's list, and from a thread's list that exceeds its share to the shared
+ * list.  Only tensor_memory_release and the limit return blocks to the system.
+ *  - Under AddressSanitizer, and with TAPEGRAD_NO_CACHE=1, blocks are freed at once, so that checkers see
+ * each. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

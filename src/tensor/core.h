@@ -1,13 +1,12 @@
-/* core.h - the structs of the core, and what its files offer each other.
+/* core.h - the structs of the core, and the functions its files share.
  *
  *  - A Storage is counted memory; tensors that share it are views of each other.  Its version counts writes
  * in place.
- *  - A Tensor's counts are its references: the user's retains, and those that the library lent out (to
- * scopes, to .grad, to a view of it, to a sweep), which tensor_release refuses to give back.  holds counts
- * the graph's references to a leaf, plus one for all references together.  When no reference is left the
- * tensor keeps no data, gradient or graph; when holds reaches 0 the struct is gone.
- *  - An Entry (tape.c) is one recorded op.  Its refs counts results that are alive and edges of later
- * entries. */
+ *  - A Tensor's refs counts the user's retains and the library's references (of scopes, .grad, views, a
+ * sweep), which tensor_release refuses to drop.  holds counts the graph's references to a leaf, plus one for
+ * all refs together.  When refs reaches 0 the tensor drops its data, gradient and graph; when holds reaches 0
+ * the struct is freed.
+ *  - An Entry (tape.c) is one recorded op.  Its refs counts live results and edges of later entries. */
 #ifndef TG_CORE_H
 #define TG_CORE_H
 

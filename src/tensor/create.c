@@ -1,5 +1,5 @@
-/* create.c - new tensors from nothing, from numbers, from memory.  All go through fill, copy and to_device,
- * so that any device can hold them. */
+/* create.c - new tensors from nothing, from numbers, from memory.  All use fill, copy and to_device, so they
+ * work on any device. */
 #include <math.h>
 #include "core.h"
 

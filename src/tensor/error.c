@@ -1,7 +1,7 @@
-/* error.c - the first error sticks, per thread, and leads back to the line that made the call.
+/* error.c - the first error of a thread stays recorded, with the source line of the call.
  *
- * The text lives in a fixed buffer of the thread: recording an error needs no memory.  A longer one lives in
- * memory of its own; where there is none it is cut. */
+ * The text lives in a fixed buffer of the thread: recording an error needs no memory.  A longer one is
+ * allocated, or cut if there is no memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* list.c - what a device does to many tensors in one call (op_row.h). */
+/* list.c - calls of a device on many tensors at once (op_row.h). */
 #include <stdlib.h>
 #include "core.h"
 

@@ -1,4 +1,4 @@
-/* memory.c - bytes of tensors' data on devices other than the host, whose own memory alloc.c counts. */
+/* memory.c - counts the bytes of tensor data on devices; alloc.c counts the host's. */
 #include <tapegrad/debug.h>
 #include "memory.h"
 

@@ -1,4 +1,4 @@
-/* memory.h - what holds memory, for those who count it (memory.c, trace/memory_report.c). */
+/* memory.h - counters of memory, for memory.c and trace/memory_report.c. */
 #ifndef TG_MEMORY_H
 #define TG_MEMORY_H
 

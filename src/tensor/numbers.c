@@ -1,4 +1,4 @@
-/* numbers.c - a locale for this thread, for as long as a number is read or written. */
+/* numbers.c - the C locale for this thread, while it reads or writes a number. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "numbers.h"

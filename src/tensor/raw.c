@@ -1,6 +1,6 @@
 /* raw.c - work on values outside the graph: copy, fill, cast, between any layouts, dtypes and devices.
  *
- * Between devices the bytes travel through host memory, dense and in the narrower of the two dtypes. */
+ * Copies between devices go through host memory, dense and in the narrower of the two dtypes. */
 #include "core.h"
 
 /* ---- on one device --------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* scope.c - who owns a tensor: the innermost open scope of the thread.
+/* scope.c - ownership of tensors: the thread's innermost open scope owns each result.
  *
- *  - owned[] is the stack of tensors, each with one reference that was lent to it; open[] the stack of
- * scopes: a mark and a serial number, whose upper bits number the thread.
+ *  - owned[] is the stack of tensors, each with one reference; open[] is the stack of scopes: a mark and a
+ * serial number, whose upper bits are the thread's number.
  *  - Closing a scope releases all above its mark and pops it with every scope inside.  A serial of this
  * thread that is not on the stack was closed before and is ignored; one of another thread is an error.
  *  - Below the first mark lies the thread's root scope. */

@@ -1,4 +1,4 @@
-/* scope.h - what checks compare before and after a call. */
+/* scope.h - the state of a thread's scopes, for checks before and after a call. */
 #ifndef TG_SCOPE_H
 #define TG_SCOPE_H
 

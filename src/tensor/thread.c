@@ -1,4 +1,4 @@
-/* thread.c - the end of a thread, in the order that ownership asks for. */
+/* thread.c - the end of a thread: frees what it owns, in the order of ownership. */
 #include <pthread.h>
 #include "thread.h"
 

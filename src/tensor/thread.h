@@ -1,5 +1,4 @@
-/* thread.h - what happens when a thread ends: its root scope is closed, its tape let go, its memory handed
- * on. */
+/* thread.h - the end of a thread: closes its root scope, frees its tape, passes its cached memory on. */
 #ifndef TG_THREAD_H
 #define TG_THREAD_H
 

@@ -1,7 +1,7 @@
-/* callsite.c - the user's frame on the stack, and the line that it stands for.
+/* callsite.c - finds the user's frame on the stack, and its source line.
  *
- * A return address is that of the instruction after a call, perhaps of the next line or function: what is
- * looked up is always the byte before it. */
+ * A return address is that of the instruction after the call, maybe on the next line or in the next function:
+ * always look up the byte before it. */
 #define _GNU_SOURCE
 #include "callsite.h"
 

@@ -6,13 +6,13 @@
  * debug sections) or prints.  A search takes milliseconds; what it found is kept for later calls.  Any thread
  * may call.
  *
- * The library's own code is told by its section: the Makefile renames .text of every object to tapegrad_text,
- * and the linker bounds what it links, static or shared, with __start_tapegrad_text and __stop_tapegrad_text.
- * In a build without that, the shared object which holds this code is the library, or else the functions
- * whose symbol has one of the library's prefixes (the user's functions of such names then pass for the
- * library's).
+ * The library's own code is recognized by its section: the Makefile renames .text of every object to
+ * tapegrad_text, and the linker bounds what it links, static or shared, with __start_tapegrad_text and
+ * __stop_tapegrad_text.  In a build without that, the shared object which holds this code is the library, or
+ * else the functions whose symbol has one of the library's prefixes (the user's functions of such names then
+ * pass for the library's).
  *
- * On a system other than Linux with ELF nothing is known: NULL, 0, false. */
+ * Other systems than Linux with ELF are not supported: NULL, 0, false. */
 #ifndef TG_CALLSITE_H
 #define TG_CALLSITE_H
 

@@ -1,7 +1,6 @@
 /* elf_image.c - ELF sections and symbols, every offset checked.
  *
- * Structs are copied out of the file before they are looked at: in a damaged one they may lie at any offset.
- */
+ * Structs are copied out of the file before use: in a damaged file they may lie at any offset. */
 #define _GNU_SOURCE
 #include "elf_image.h"
 

@@ -1,4 +1,4 @@
-/* elf_image.h - reads this machine's own kind of ELF file: its sections, and which function holds an address.
+/* elf_image.h - reads ELF files of this machine's class: sections, and the function that contains an address.
  *
  * The file is mapped, not loaded.  Each read is checked against its size, so that a damaged file gives less,
  * never a crash. */

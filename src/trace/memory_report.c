@@ -1,4 +1,4 @@
-/* memory_report.c - a table of what holds memory: tensors by where they were made, and what backward keeps.
+/* memory_report.c - a table of memory: tensors by the line that made them, and storages kept for backward.
  *
  * Each storage is counted once: for the first tensor that shares it, else for the op that saved it. */
 #include <stdlib.h>

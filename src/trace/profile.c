@@ -1,7 +1,7 @@
 /* profile.c - measures calls of ops (profiler.h).
  *
- *  - A span lies on the C stack of its call, linked to the one around it.  What it took, less what those
- * inside it took, is its own.
+ *  - A span lies on the C stack of its call, linked to the enclosing one.  Its self time is its time less
+ * that of the spans inside.
  *  - Totals by op and by range, and the events of the time line, are shared by the threads, under a lock.
  * Their memory comes from the system: the profiler is no part of what it counts.  Without memory for more it
  * goes on with what it has.

@@ -1,4 +1,4 @@
-/* profile_write.c - what the profiler measured: as rows, as tables, as a trace. */
+/* profile_write.c - writes the profiler's measurements as rows, tables and a trace. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
