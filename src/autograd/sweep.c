@@ -10,6 +10,7 @@
 #include "host.h"
 #include "modes.h"
 #include "tape.h"
+#include "wanted.h"
 #include "anomaly.h"
 
 const TensorBackwardArgs tensor_backward_defaults = { TENSOR_BACKWARD_DEFAULTS };
@@ -38,9 +39,10 @@ typedef struct Sweep {
     int64_t *hash, buckets; /* leaf -> slot + 1 */
     Undo *undo;
     int64_t undos, undo_capacity;
-    Tensor *const *wanted; /* tensor_gradients: its inputs, and their gradients */
+    Tensor *const *inputs; /* of tensor_gradients, and their gradients */
     Tensor **found;
-    int wanted_count;
+    int input_count;
+    Wanted *wanted; /* the inputs, sorted */
 } Sweep;
 
 pthread_mutex_t leaf_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -174,15 +176,8 @@ static bool leads_on(const Sweep *s, const Edge *edge)
 {
     if (!edge->from && !edge->leaf) return false;
     if (!s->wanted) return true;
-    if (edge->leaf) {
-        for (int i = 0; i < s->wanted_count; i++)
-            if (s->wanted[i] == edge->leaf) return true;
-        return false;
-    }
-    if (edge->from->needed == s->serial) return true;
-    for (int i = 0; i < s->wanted_count; i++)
-        if (s->wanted[i]->entry == edge->from && s->wanted[i]->slot == edge->slot) return true;
-    return false;
+    if (edge->leaf) return wanted_find(s->wanted, s->input_count, edge->leaf, 0);
+    return edge->from->needed == s->serial || wanted_find(s->wanted, s->input_count, edge->from, edge->slot);
 }
 
 /* May a gradient of this shape be summed to that of its input? */
@@ -203,9 +198,7 @@ static bool stays_wide(const Sweep *s, const Edge *edge, const Tensor *dx)
     if (!from || from->op != graph_ops.cast || s->create_graph || dx->dtype != from->meta[0].dtype)
         return false;
     const Result *r = &from->result[edge->slot];
-    bool seen = r->hooks || r->retain;
-    for (int w = 0; w < s->wanted_count; w++) seen = seen || s->wanted[w]->entry == from;
-    return !seen;
+    return !r->hooks && !r->retain && !(s->wanted && wanted_find(s->wanted, s->input_count, from, -1));
 }
 
 static int deliver(Sweep *s, Entry *e, int i, Tensor *dx)
@@ -286,8 +279,8 @@ static int run_entry(Sweep *s, Entry *e)
         if (r->hooks) status = run_hooks(s->name, &r->hooks, &r->grad);
         Tensor *living = !status && !s->wanted && r->retain ? entry_living_result(e, i) : NULL;
         if (living) status = own_lent(living) ? fill_retained(s, living, r->grad) : -1;
-        for (int w = 0; w < s->wanted_count && !status; w++)
-            if (s->wanted[w]->entry == e && s->wanted[w]->slot == i) s->found[w] = lend(r->grad);
+        const Wanted *w = s->wanted && !status ? wanted_find(s->wanted, s->input_count, e, i) : NULL;
+        for (; w && w->at == e && w->slot == i; w++) s->found[w->index] = lend(r->grad);
     }
     if (!status && (!s->wanted || e->needed == s->serial)) {
         status = call_backward(s, e);
@@ -384,8 +377,8 @@ static int finish_wanted(Sweep *s)
         tensor_scope_close(scope);
         if (status) return -1;
     }
-    for (int i = 0; i < s->wanted_count; i++) {
-        Slot *slot = s->wanted[i]->entry ? NULL : find_slot(s, s->wanted[i]);
+    for (int i = 0; i < s->input_count; i++) {
+        Slot *slot = s->inputs[i]->entry ? NULL : find_slot(s, s->inputs[i]);
         if (slot) s->found[i] = lend(slot->grad);
     }
     return 0;
@@ -538,12 +531,14 @@ static int gradients_of(const char *name, const TensorGradientsManyArgs *a)
     Sweep s = { .name = name, .retain_graph = a->retain_graph, .create_graph = a->create_graph };
     const int m = a->inputs.count;
     Tensor *const *inputs = a->inputs.item, **grads = a->grads;
-    s.wanted = inputs, s.found = grads, s.wanted_count = m;
+    s.inputs = inputs, s.found = grads, s.input_count = m;
     if (a->outputs.count < 1 || m < 1 || !a->outputs.item || !inputs || !grads)
         return fail(TENSOR_EVALUE, s.name, "no output or no input is given");
     for (int i = 0; i < m; i++) grads[i] = NULL;
     if (check_wanted(s.name, inputs, m)) return -1;
+    if (!(s.wanted = wanted_sort(inputs, m))) return fail_memory(s.name);
     int status = sweep(&s, a->outputs, a->grad_outputs);
+    tg_free(s.wanted, wanted_bytes(m));
     for (int i = 0; i < m && !status; i++) {
         if (grads[i]) continue;
         if (a->materialize_grads) status = (grads[i] = lend(tensor_zeros_like(inputs[i]))) ? 0 : -1;

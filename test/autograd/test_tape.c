@@ -267,6 +267,22 @@ static void test_gradients_touches_no_grad(void **state)
     assert_null(tensor_grad(w));
 }
 
+/* Leaves and results, in any order and named twice. */
+static void test_gradients_of_many(void **state)
+{
+    (void)state;
+    Tensor *x = LEAF(3, 1, 2), *w = LEAF(5, 6, 7), *square = OK(tensor_mul(x, x));
+    Tensor *most = OK(tensor_topk(square, 2));
+    Tensor *y = OK(tensor_sum(tensor_mul(tensor_mul(square, w), w))), *g[6];
+    y = tensor_add(y, tensor_sum(most));
+    DONE(tensor_gradients_many(TENSORS(y), TENSORS(w, square, x, square, most, w), g));
+    assert_values(g[0], 90, 12, 56);
+    assert_values(g[1], 26, 36, 50);
+    assert_values(g[2], 156, 72, 200);
+    assert_values(g[3], 26, 36, 50);
+    assert_values(g[4], 1, 1);
+    assert_values(g[5], 90, 12, 56);
+}
 static void test_gradients_unused(void **state)
 {
     (void)state;
@@ -539,6 +555,7 @@ int main(void)
         TEST(test_create_graph_leaves_no_cycle),
         TEST(test_record_while_replaying),
         TEST(test_gradients_touches_no_grad),
+        TEST(test_gradients_of_many),
         TEST(test_gradients_unused),
         TEST(test_gradients_of_interior_results),
         TEST(test_gradients_stops_at_the_inputs),
