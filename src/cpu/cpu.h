@@ -1,4 +1,4 @@
-/* cpu.h - the CPU device: one function a kernel slot, and what its files share. */
+/* cpu.h - the CPU device: a function for each kernel slot, and what its files share. */
 #ifndef TG_CPU_H
 #define TG_CPU_H
 

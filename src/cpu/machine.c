@@ -1,4 +1,4 @@
-/* machine.c - what every kernel asks of the CPU: its instruction set, how many threads, where to report. */
+/* machine.c - what every kernel needs: the CPU's instruction set, the number of threads, error reports. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

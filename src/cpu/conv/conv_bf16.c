@@ -1,5 +1,5 @@
-/* conv_bf16.c - convolution of bf16: sums of its products in f32 (direct.h) where shape and CPU allow,
- * else by way of f32 copies.  Either way each result is rounded once. */
+/* conv_bf16.c - convolution of bf16: sums of its products in f32 (direct.h) where shape and CPU allow, else
+ * through f32 copies.  Each result is rounded once. */
 #include "conv_kernel.h"
 #include "direct.h"
 

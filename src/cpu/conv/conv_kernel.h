@@ -1,5 +1,4 @@
-/* conv_kernel.h - what conv.c asks of the loops that are compiled for each instruction set, by dtype (0 f32,
- * 1 f64).
+/* conv_kernel.h - the loops that conv.c calls, compiled for each instruction set, by dtype (0 f32, 1 f64).
  *
  * Taps: (q, r, s) of the kernel window.  Positions: output pixels of one image, plane by plane and row by
  * row.  A panel has a row for each channel and tap, channel outermost, and a column for each position; `line`

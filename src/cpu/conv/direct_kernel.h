@@ -1,4 +1,4 @@
-/* direct_kernel.h - what direct.c asks of the kernels: sums over channels that lie beside each other.
+/* direct_kernel.h - the kernels that direct.c calls: sums over blocks of adjacent channels.
  *
  *   blocked x   [block of `lanes` channels][place][lanes]
  *   blocked y   [block of `lanes` channels][pixel][lanes]

@@ -1,16 +1,15 @@
 /* winograd.c - convolution of a 3 x 3 window at stride 1, and the gradient of its input, by Winograd's
- * F(2 x 2, 3 x 3): 16 multiplications for 4 results where the sum takes 36.
+ * F(2 x 2, 3 x 3): 16 multiplications for 4 results where the direct sum needs 36.
  *
  *   Y = A^T [sum_c (G w G^T) (B^T x B)] A        of tiles of 4 x 4 pixels of x, 2 apart, and 2 x 2 of y
  *
  * The 16 points of a tile are 16 products over channels, by the kernels of direct convolution.  All its
  * coefficients are 0, 1 and 1/2, and an element of x reaches only results whose windows hold it, so its error
- * on ordinary data is that of the direct sum or less.  It is more where few values are much larger than all
- * others: then a result whose weight for them is small still has their rounding errors.  So images (and, by
- * their weights, calls) of which fewer than LEAST_ALIKE equal values would have the same sum and sum of
- * squares are left to the direct sum: that keeps the error within twice its own (test_conv_blocks.c).
- * Infinities would cancel to NaN, and large numbers overflow: images with a result that is not finite go
- * there, too. */
+ * on ordinary data is that of the direct sum or less.  It is larger if a few values are much larger than all
+ * others: a result that weights these little still gets their rounding errors.  So the direct sum computes
+ * images (and, for weights, calls) for which fewer than LEAST_ALIKE equal values have the same sum and sum of
+ * squares: that keeps the error within twice the direct sum's (test_conv_blocks.c).  It also computes images
+ * with a result that is not finite, since infinities would cancel to NaN, and large numbers overflow. */
 #include <stdlib.h>
 #include <tapegrad/device.h>
 #include "direct_plan.h"

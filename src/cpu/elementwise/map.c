@@ -1,7 +1,7 @@
-/* map.c - elementwise rows on the CPU: one driver for any strides and dtypes round the dense loops of
+/* map.c - elementwise rows on the CPU: one driver for any strides and dtypes, around the dense loops of
  * map_kernels.c.
  *
- * The loops see dense arrays of the computation's type only.  An operand that is strided, broadcast or of
+ * The loops get only dense arrays of the type they compute in.  An operand that is strided, broadcast or of
  * another type (halves; all but f64 and i64 in rare rows) is gathered in chunks into a buffer that stays in
  * the first-level cache; results likewise scatter.  So every element is computed by the same instructions
  * whatever the layout: the bits do not depend on it. */

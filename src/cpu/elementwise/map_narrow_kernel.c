@@ -1,6 +1,6 @@
 /* map_narrow_kernel.c - the narrow rows of ops.def in their own type, for one instruction set: two to five
- * times as fast as by way of double and int64_t (map_rare_kernel.c, map_rare.c), which are their plain forms.
- * The base of x86-64 has none: it stays small. */
+ * times as fast as in double and int64_t (map_rare_kernel.c, map_rare.c), their plain forms.  The base of
+ * x86-64 has none, to stay small. */
 #include <math.h>
 #include "map_narrow.h"
 #include "cpu/math/vecmath.h"

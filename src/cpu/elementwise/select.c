@@ -1,5 +1,5 @@
-/* select.c - out = cond ? a : b for any strides.  What is not chosen is read at most, never computed with: a
- * NaN there stays there.  Elements are moved as bits, so one loop serves all dtypes of a size. */
+/* select.c - out = cond ? a : b for any strides.  Elements not selected are never computed with: a NaN among
+ * them has no effect.  Elements are moved as bits, so one loop serves all dtypes of a size. */
 #include "cpu/cpu.h"
 
 typedef void SelectLine(void *out, const uint8_t *cond, const void *a, const void *b, int64_t n, int64_t so,

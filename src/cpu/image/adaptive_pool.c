@@ -1,4 +1,4 @@
-/* adaptive_pool.c - pools over windows of sizes of their own that cover a plane, one after the other. */
+/* adaptive_pool.c - pools over windows of different sizes that cover a plane, one after the other. */
 #include <math.h>
 #include "device/host.h"
 #include "pool_kernel.h"

@@ -1,4 +1,4 @@
-/* pool.c - pooling on the CPU: planes are shared out to threads, so what a thread adds up is its own. */
+/* pool.c - pooling on the CPU: each thread has its own planes, so no two threads add to one element. */
 #include "device/host.h"
 #include "pool_kernel.h"
 

@@ -1,5 +1,5 @@
-/* pool_kernel.h - what pool.c asks, for one plane: of the loops that are compiled for each instruction set,
- * by dtype (0 f32, 1 f64); of those of adaptive pools, which are not. */
+/* pool_kernel.h - the loops that pool.c calls for one plane: compiled for each instruction set, by dtype (0
+ * f32, 1 f64); those of adaptive pools once. */
 #ifndef TG_CPU_POOL_KERNEL_H
 #define TG_CPU_POOL_KERNEL_H
 

@@ -1,5 +1,5 @@
-/* resample_kernel.h - what resample.c asks of the loops that are compiled for each instruction set, by dtype
- * (0 f32, 1 f64). */
+/* resample_kernel.h - the loops that resample.c calls, compiled for each instruction set, by dtype (0 f32, 1
+ * f64). */
 #ifndef TG_CPU_RESAMPLE_KERNEL_H
 #define TG_CPU_RESAMPLE_KERNEL_H
 

@@ -1,5 +1,5 @@
-/* taps.c - weighted sums of elements picked at a few positions, and their two gradients.  Threads have pieces
- * of the result of their own, so that the order of additions is one. */
+/* taps.c - weighted sums of elements picked at a few positions, and their two gradients.  Each thread has its
+ * own pieces of the result, so that the order of additions is fixed. */
 #include "device/host.h"
 #include "taps_kernel.h"
 

@@ -1,5 +1,4 @@
-/* taps_kernel.h - what taps.c asks of the loops that are compiled for each instruction set, by dtype (0 f32,
- * 1 f64). */
+/* taps_kernel.h - the loops that taps.c calls, compiled for each instruction set, by dtype (0 f32, 1 f64). */
 #ifndef TG_CPU_TAPS_KERNEL_H
 #define TG_CPU_TAPS_KERNEL_H
 

@@ -1,4 +1,4 @@
-/* gather.c - picking elements by index, and adding them back.
+/* gather.c - gathers elements by index, and adds gradients back.
  *
  *  - Every index is checked before anything is written.
  *  - scatter_add adds in the order of the index rows to each element, whoever does it: threads divide the

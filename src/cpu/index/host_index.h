@@ -1,4 +1,4 @@
-/* host_index.h - what index ops settle on the host, over dense i64 lists: ranges, positions, who writes last.
+/* host_index.h - host computations of index ops over dense i64 lists: ranges, positions, last writers.
  *
  * index is row-major, of ndim sizes; for one of them, dim, it names positions along a dim of a target whose
  * strides are given in elements. */

@@ -1,10 +1,11 @@
-/* block_matrix.c - LU and triangular systems by halves (block_matrix.h).
+/* block_matrix.c - recursive LU and triangular systems (block_matrix.h).
  *
  *   [a11 a12]    columns 1: l11, u11, l21 by exchanges of whole rows
  *   [a21 a22]    u12 = l11^-1 a12;  a22 -= l21 u12;  then columns 2
  *
- * A triangle of two halves solves one, takes its product with the square between them off the other, and
- * solves that.  The blocks depend on sizes alone, and products do not on threads: the same bits always. */
+ * A triangular system of two halves solves the first, subtracts its product with the square between them from
+ * the second, and solves that.  The blocks depend on sizes alone, and products do not on threads: the same
+ * bits always. */
 #include "block_matrix.h"
 #include <math.h>
 #include "cpu/product/gemm.h"

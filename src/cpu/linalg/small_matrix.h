@@ -1,5 +1,5 @@
-/* small_matrix.h - LU, Cholesky and triangular systems by plain loops over rows, for matrices that are too
- * small for the blocks of LAPACK: a 4x4 system takes 100 times as long there, nearly all of it in calls. */
+/* small_matrix.h - LU, Cholesky and triangular systems by plain loops over rows, for matrices too small for
+ * LAPACK's blocks: there a 4x4 system takes 100 times as long, nearly all of it in calls. */
 #ifndef TG_SMALL_MATRIX_H
 #define TG_SMALL_MATRIX_H
 

@@ -1,5 +1,4 @@
-/* norm_kernel.h - what norm.c asks of the loops that are compiled for each instruction set, by dtype (0 f32,
- * 1 f64).
+/* norm_kernel.h - the loops that norm.c calls, compiled for each instruction set, by dtype (0 f32, 1 f64).
  *
  * z is (x - mean) rstd.  A run is n contiguous elements; columns are n <= NORM_COLUMNS neighbours in `rows`
  * rows, `line` elements apart, each column with its own statistics.  Sums are formed in double. */

@@ -1,11 +1,11 @@
-/* activations.c - elementwise ops made of rows.
+/* activations.c - elementwise ops composed of rows.
  *
  *   lerp_tensor   a + weight (b - a)                     tanhshrink  x - tanh(x)
  *   rrelu         prelu with slopes drawn at random      prelu       x > 0 ? x : w_channel x
  *   float_power   pow in f64                             clamp_tensor  min(max(x, low), high)
  *   nan_to_num    NaN and infinities replaced            isclose     |a - b| <= atol + rtol |b|
  *
- * .keep of an op made of others says only that a form in place must save the operand that it overwrites. */
+ * In a composed op .keep only says that the in-place form must save the operand that it overwrites. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* alpha_dropout.c - dropout that keeps mean 0 and variance 1 of what selu gives.
+/* alpha_dropout.c - dropout that keeps selu's mean 0 and variance 1.
  *
  *   y = a (m x + (1 - m) u) + b,  m = 1 with probability 1 - p,  u = -1.758... (selu's limit)
  *   a = 1 / sqrt((1 - p) (1 + p u^2)),  b = -a p u              dx = a m g
  *
- * The mask is chosen by, not multiplied with: dropped elements do not matter, whatever they were. */
+ * The mask selects, it does not multiply: a dropped NaN or infinity has no effect. */
 #include <math.h>
 #include "dropout.h"
 

@@ -1,4 +1,4 @@
-/* clone.c - copies that are only copies: clone, contiguous.  dx = dy. */
+/* clone.c - copies: clone, contiguous.  dx = dy. */
 #include "op/shape/shape_op.h"
 
 static int backward(OpCall *c, Tensor *dy, Tensor **dx)

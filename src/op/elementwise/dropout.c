@@ -2,9 +2,9 @@
  *
  *   y = m x / (1 - p), m = 1 with probability 1 - p         dx = m g / (1 - p)
  *
- * The mask is a bool tensor that where() keeps for backward; choosing, not multiplying, makes dropped
- * elements exactly 0 and p = 1 an ordinary case.  When nothing is dropped the generator is left alone, and
- * the public functions give x itself. */
+ * The mask is a bool tensor that where() keeps for backward.  Selecting instead of multiplying makes dropped
+ * elements exactly 0 and p = 1 no special case.  If nothing is dropped, no number is drawn and the public
+ * functions return x. */
 #include "random/draw.h"
 #include "random/random_state.h"
 #include "dropout.h"

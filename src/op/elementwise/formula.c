@@ -1,12 +1,12 @@
-/* formula.c - one definition serves both: the C text of a derivative in ops.def is compiled into the fused
- * loops, and here evaluated over tensors, so that a recorded sweep can be differentiated again.
+/* formula.c - evaluates the text of a derivative over tensors.  The same text of ops.def is compiled into the
+ * fused loops; here it makes a recorded sweep, which can be differentiated again.
  *
  *   choice := or [ ? choice : choice ]     or := and { || and }     and := compare { && compare }
  *   compare := sum [ < <= > >= == != sum ]   sum := product { + - product }   product := unary { * / unary }
  *   unary := [ - ! ] unary | number | name | call | ( choice )
  *
  * Numbers stay numbers as long as they meet only numbers.  Both branches of ? : are evaluated and where()
- * picks, so that no value of the branch not taken is multiplied into the result. */
+ * selects, so that the other branch's values do not reach the result. */
 #include <tapegrad/ops.h>
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* gumbel_softmax.c - a sample of a categorical distribution that has a gradient.
+/* gumbel_softmax.c - a differentiable sample of a categorical distribution.
  *
  *   y = softmax((x - log e) / tau), e exponential          dx = y (g - sum g y) / tau
  *   hard: the one-hot of its largest element + y - y; the value is exact, the gradient that of + y */

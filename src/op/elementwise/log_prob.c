@@ -1,8 +1,7 @@
 /* log_prob.c - log-probabilities and entropies of the categorical and the normal distribution.  The Bernoulli
  * distribution's are rows of ops.def.
  *
- * Logarithms that may be -inf are kept out of products: 0 times -inf would be NaN, in the value or in the
- * gradient. */
+ * No product has a logarithm that may be -inf: 0 times -inf would be NaN, in the value or in the gradient. */
 #include "op/op.h"
 
 static const double log_two_pi = 1.83787706640934548356;

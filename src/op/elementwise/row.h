@@ -1,4 +1,4 @@
-/* row.h - what the files that run the elementwise rows offer each other. */
+/* row.h - functions shared by the files that run the elementwise rows. */
 #ifndef TG_ROW_H
 #define TG_ROW_H
 

@@ -1,4 +1,4 @@
-/* row_apply.c - the one path on which every elementwise row runs, out of place and in place.
+/* row_apply.c - runs every elementwise row, out of place and in place.
  *
  * row_apply is hot: no scope, one allocation for the result, one for the entry. */
 #include "op/op.h"

@@ -1,5 +1,5 @@
-/* row_check.c - which dtypes and parameters an elementwise row takes, and the dtype that it computes in: what
- * ops.def says of it (struct OpRow), checked. */
+/* row_check.c - checks the dtypes and parameters of an elementwise row against ops.def (struct OpRow), and
+ * selects the dtype it computes in. */
 #include <math.h>
 #include "op/op.h"
 #include "op/shape/shape_op.h"

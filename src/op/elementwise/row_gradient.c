@@ -1,5 +1,5 @@
-/* row_gradient.c - the gradients of an elementwise row: by its fused loops, or, when the sweep is recorded,
- * by the same text read as an expression over tensors (formula.c). */
+/* row_gradient.c - the gradients of an elementwise row: by its fused loops, or, in a recorded sweep, by
+ * evaluating the same text over tensors (formula.c). */
 #include "row.h"
 
 static Tensor *operand(OpCall *c, int which, unsigned keep)

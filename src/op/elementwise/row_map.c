@@ -1,5 +1,5 @@
-/* row_map.c - one part of an elementwise row over an index space: which row's loops serve, and where the
- * operands lie. */
+/* row_map.c - one part of an elementwise row over an index space: selects the row's loops and the operands'
+ * places. */
 #include "cpu/elementwise/map_user.h"
 #include "row.h"
 

@@ -1,4 +1,4 @@
-/* special_pairs.c - special functions of two tensors, which have no gradient in the first, as in PyTorch.
+/* special_pairs.c - special functions of two tensors, with a gradient for the second only, as in PyTorch.
  *
  *   zeta     sum over k >= 0 of (k + b)^-a                              db = -g a zeta(a + 1, b)
  *   igamma   1 / Gamma(a) integral of t^(a-1) e^-t from 0 to b          db = g b^(a-1) e^-b / Gamma(a)

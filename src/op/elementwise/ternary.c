@@ -1,4 +1,4 @@
-/* ternary.c - lerp, addcmul, addcdiv: made of rows.  Comparisons with a scalar.
+/* ternary.c - lerp, addcmul, addcdiv: composed of rows.  Comparisons with a scalar.
  *
  *   lerp    = a + weight (b - a)         addcmul = x + value a b         addcdiv = x + value a / b */
 #include "op/shape/shape_op.h"

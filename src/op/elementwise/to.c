@@ -2,7 +2,7 @@
  *
  *   y = (dtype) x            dx = (dtype of x) dy
  *
- * Nothing is kept.  A tensor that has the dtype, or is on the device, is returned itself. */
+ * Keeps nothing.  Returns x if it has the dtype, or is on the device. */
 #include "op/op.h"
 
 typedef struct ToParams {

@@ -1,10 +1,10 @@
-/* where.c - choosing between two tensors by a mask, and writing where a mask is true.
+/* where.c - selects between two tensors by a mask, and writes where a mask is true.
  *
  *   where        y = c ? a : b                    da = c ? dy : 0, db = c ? 0 : dy
  *   masked_fill  y = mask ? value : x             dx = mask ? 0 : dy, dvalue = the sum of dy under the mask
  *
- * By selection, in the gradients too, never by a product: a NaN or an infinity in the branch not taken stays
- * there. */
+ * Selects in the gradients too, and never multiplies: a NaN or an infinity of the other branch has no
+ * effect. */
 #include "op/shape/shape_op.h"
 
 /* The shape that all broadcast to, or -1. */

@@ -1,4 +1,4 @@
-/* write.c - writes in place that forget the old values: tensor_copy_, tensor_fill_, tensor_zero_. */
+/* write.c - in-place writes that do not read the old values: tensor_copy_, tensor_fill_, tensor_zero_. */
 #include "op/op.h"
 
 Tensor *tensor_copy_(Tensor *x, Tensor *src)

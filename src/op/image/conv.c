@@ -8,12 +8,11 @@
  *   X(dy, w)      conv(g, w)  (of dy)       W(g, dy)  (of w)
  *   W(x, dy)      X(dy, g)    (of x)        conv(x, g)  (of dy)
  *
- * so gradients exist to any order.  Zeros are only ever imagined around x: in front as many as the padding
- * says, behind as many as y's size reaches.
+ * so gradients exist to any order.  No zeros are stored around x: it has as many
+ * before it as the padding says, and after it as many as y's size needs.
  *
- * conv_transpose(x, w) + b is X(x, w) + b, of the size that output_padding says.  From as much output_padding
- * as the stride on, conv takes its result to more places than x has: those that x lacks count as zeros of x.
- */
+ * conv_transpose(x, w) + b is X(x, w) + b, with the size that output_padding gives.  If output_padding is not
+ * below the stride, conv of that result has more positions than x: the missing ones count as zeros of x. */
 #include "conv.h"
 
 const TensorConvArgs tensor_conv_defaults = { TENSOR_CONV_DEFAULTS };

@@ -1,4 +1,4 @@
-/* conv.h - what conv.c and conv_shape.c share: the options of the convolution ops, and their sizes. */
+/* conv.h - the options and sizes of the convolution ops, for conv.c and conv_shape.c. */
 #ifndef TG_OP_CONV_H
 #define TG_OP_CONV_H
 

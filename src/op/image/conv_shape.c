@@ -1,4 +1,4 @@
-/* conv_shape.c - sizes of convolutions: from operands and options that fit to the shape of the result. */
+/* conv_shape.c - checks operands and options of convolutions, and computes the result's shape. */
 #include "conv.h"
 
 /* The numbers of a call, from shapes x [batch, in, d, h, w], w [out, in / groups, kd, kh, kw] and y [batch,

@@ -4,8 +4,7 @@
  *            l = i ow + j, or 0 outside
  *   fold     the adjoint: every y[...] added where unfold would read it; each is the other's gradient
  *
- * A tap (r, t) of the window is one strided part of x, and one of y: as many copies, or additions, as there
- * are taps. */
+ * A tap (r, t) of the window is a strided part of x and one of y: one copy, or addition, for each tap. */
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 #include "window.h"

@@ -1,5 +1,4 @@
-/* fractional_pool.c - max pooling over windows whose distances are random (Graham 2014), made of gather and
- * max.
+/* fractional_pool.c - max pooling over windows at random distances (Graham 2014), composed of gather and max.
  *
  *   start_i = floor((i + u) a) - floor(u a),  a = (in - kernel) / (out - 1),  the last: in - kernel
  *

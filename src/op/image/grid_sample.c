@@ -1,4 +1,4 @@
-/* grid_sample.c - an image read at given positions.
+/* grid_sample.c - samples an image at given positions.
  *
  *   tap_sum     y[n, c, p] = sum_k w[n, k, p] x[n, c, index[n, k, p]], nothing where the index is outside
  *   tap_spread  dx of it,  tap_dot  dw of it: linear in x and in w, so each one's gradients are the others

@@ -1,10 +1,10 @@
-/* interpolate.c - images of another size.
+/* interpolate.c - resizes images.
  *
  *   resample      y = M x along each of the last dimensions; M [out, in] has few weights a row; dx = M^T dy
  *   interpolate   sizes, scales and modes as in PyTorch; area is adaptive_avg_pool
  *
- * resample with `transposed` is M^T, which gathers as well: sampling.h makes tables of both, and kernels see
- * weights only. */
+ * resample with `transposed` is M^T, which gathers as well: sampling.h makes tables of both, and kernels get
+ * only weights. */
 #include <math.h>
 #include "cpu/image/sampling.h"
 #include "op/shape/shape_op.h"

@@ -1,4 +1,4 @@
-/* max_pool.c - the largest of each window over 1, 2 or 3 dimensions, and the way back.
+/* max_pool.c - the maximum of each window over 1, 2 or 3 dimensions, and unpooling.
  *
  *   max_pool   y = x at the window's argmax             dx = dy added where the index points
  *   adaptive   the same for windows that cover the input: window i of n over size s is

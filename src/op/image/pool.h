@@ -1,4 +1,4 @@
-/* pool.h - what the pools over 1, 2 and 3 dimensions share. */
+/* pool.h - functions shared by the pools over 1, 2 and 3 dimensions. */
 #ifndef TG_POOL_H
 #define TG_POOL_H
 

@@ -1,5 +1,5 @@
-/* window.h - sliding windows over the last one, two or three dimensions, as convolutions, pools and patches
- * have them: sizes by direction, from options that give one number for all directions or one for each. */
+/* window.h - sliding windows over the last one, two or three dimensions, for convolutions, pools and patches:
+ * a size for each direction, from options that give one number for all directions or one for each. */
 #ifndef TG_WINDOW_H
 #define TG_WINDOW_H
 

@@ -3,10 +3,9 @@
  *   y[..., :] = weight[index[...], :]
  *   dweight = embedding_backward(dy): zeros with row index += dy, in order
  *
- * Rows picked at padding_idx give no gradient: neither the table's row gets one, nor do its second
- * derivatives see it.  With scale_grad_by_freq what is added to a row is divided by how often the index names
- * it.  max_norm is no part of the graph: rows that are picked count as held to it, and once the op has
- * succeeded they are in the table. */
+ * Row padding_idx gets no gradient, in second derivatives too.  scale_grad_by_freq divides a row's gradient
+ * by its count in index.  max_norm is not recorded: selected rows are used as scaled to it, and after the op
+ * succeeded they are scaled in the table. */
 #include <math.h>
 #include "cpu/index/host_index.h"
 #include "embedding.h"

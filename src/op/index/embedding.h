@@ -1,4 +1,4 @@
-/* embedding.h - what embedding and embedding_bag share. */
+/* embedding.h - functions shared by embedding and embedding_bag. */
 #ifndef TG_EMBEDDING_H
 #define TG_EMBEDDING_H
 

@@ -4,8 +4,7 @@
  *   mean  the same by the bag's count, without weights
  *   max   y_bd = the largest weight[i_k, d]; the first one, for the gradient
  *
- * Which bag each index belongs to is settled on the host; indices at padding_idx belong to none.  Empty bags
- * are 0. */
+ * The host assigns each index to a bag; indices equal to padding_idx belong to none.  Empty bags give 0. */
 #include "cpu/index/bags.h"
 #include "cpu/index/host_index.h"
 #include "embedding.h"

@@ -1,4 +1,4 @@
-/* gather.c - elements picked, set and added by an index of their own along one dimension.
+/* gather.c - elements gathered and added by an index for each element along one dimension.
  *
  *   gather       y_ijk = x_(i, index_ijk, k)                    dx = gather_backward(dy)
  *   gather_backward  zeros with x_(i, index_ijk, k) += g_ijk; each is the other's gradient

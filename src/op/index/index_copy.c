@@ -5,8 +5,8 @@
  *   index_fill   y = x with slice index_k = value, a number or a tensor of rank 0
  *                dx = dy, 0 where written; dvalue = the sum of dy there
  *
- * Who wins is settled on the host, as a list of x's slices: is it written, and from where.  The rest is a
- * choice between x and slices picked from the source, on the graph. */
+ * The host computes, for each slice of x, whether it is written and by which slice of source.  The rest is a
+ * recorded selection between x and slices of source. */
 #include "cpu/index/host_index.h"
 #include "index_plan.h"
 

@@ -1,8 +1,8 @@
-/* index_language.c - x[:, None, 1:-1:2, idx], read and written.
+/* index_language.c - reads and writes x[:, None, 1:-1:2, idx].
  *
- * Integers, slices, ... and None are views, made one after the other; tensors and bools are kept apart with
- * the dimension of the view that they index, and go to index_tensors or index_put at the end, as in PyTorch.
- * So an integer is never an advanced index: it does not separate tensors, nor count among them. */
+ * Integers, slices, ... and None become views, one after the other.  Tensors and bools are collected with the
+ * view's dimension that they index, and go to index_tensors or index_put at the end, as in PyTorch.  So an
+ * integer is never an advanced index: it does not separate tensors, nor count as one. */
 #include "index_language.h"
 #include "op/shape/shape_op.h"
 

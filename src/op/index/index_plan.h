@@ -1,4 +1,4 @@
-/* index_plan.h - what the ops that index by tensors share. */
+/* index_plan.h - functions shared by the ops that index by tensors. */
 #ifndef TG_INDEX_PLAN_H
 #define TG_INDEX_PLAN_H
 

@@ -1,4 +1,4 @@
-/* index_select.c - whole slices of one dimension picked, added and looked up by a list of indices.
+/* index_select.c - slices of one dimension selected, or added to, by a list of indices.
  *
  *   index_select  y_k = x_(index_k) in dim               dx = index_select_backward(dy)
  *   index_select_backward  zeros of n slices with x_(index_k) += g_k; each is the other's gradient

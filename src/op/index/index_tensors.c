@@ -1,13 +1,12 @@
-/* index_tensors.c - what brackets do in Python: x[i, :, j] with tensors of indices or masks for some
- * dimensions.
+/* index_tensors.c - Python's x[i, :, j] with tensors of indices or masks for some dimensions.
  *
  *   index      y[k...] = x[i_k, :, j_k, ...]
  *   index_put  y = x with y[i_k, :, j_k, ...] = or += values[k...]
  *
- * An operand that is not there (NULL) stands for a whole dimension.  The indices become positions in their
- * dimensions taken as one, on the host; the rest is index_select, index_copy or index_add on the graph.  The
- * dimensions of the indices come where the indexed dimensions were if those are neighbours, else first.  Here
- * negative indices count from the end; a mask (bool, u8) stands for its nonzero indices. */
+ * A NULL operand stands for a whole dimension.  The host converts the indices to positions in the indexed
+ * dimensions, joined to one; the rest is a recorded index_select, index_copy or index_add.  The dimensions of
+ * the indices replace the indexed ones if these are adjacent, else they come first.  Negative indices count
+ * from the end; a mask (bool, u8) stands for its nonzero indices. */
 #include "cpu/index/host_index.h"
 #include "index_plan.h"
 #include "index_language.h"

@@ -1,12 +1,10 @@
-/* scatter.c - elements written at an index along one dimension: the last one wins where an index is named
- * twice.
+/* scatter.c - elements written at an index along one dimension: if an index repeats, the last write wins.
  *
  *   y = x with y_(i, index_ijk, k) = src_ijk
  *   dx = dy, 0 where written      dsrc = dy there for winners, 0 for losers
  *
- * (for dim 1 of 3).  Who wins is settled on the host, in the order of index, as two masks: of x's elements
- * that are written and of src's that win.  The rest is selection and an addition to -0, the one number that
- * changes nothing. */
+ * (for dim 1 of 3).  The host computes two masks, in the order of index: x's elements that are written, and
+ * src's elements that win.  The rest is selection and an addition to -0, which changes no number. */
 #include "cpu/index/host_index.h"
 #include "index_plan.h"
 

@@ -7,8 +7,8 @@
  *   prod   dx = dy (product of the others) dsrc_j = dy_a (product of the others), without dividing by a zero
  *   amax   dx, dsrc_j = dy_a / (number of those equal to y_a) where they are equal, else 0; amin too
  *
- * Where x is left out, its elements that are named get no gradient.  Computed in f64, or i64: rounded once.
- * index_reduce: whole slices. */
+ * If x takes no part, its reduced elements get no gradient.  Computed in f64, or i64: rounded once.
+ * index_reduce does the same with whole slices. */
 #include "index_plan.h"
 
 const TensorReduceIntoArgs tensor_reduce_into_defaults = { TENSOR_REDUCE_INTO_DEFAULTS };

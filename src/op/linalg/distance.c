@@ -1,4 +1,4 @@
-/* distance.c - vectors brought to length 1, and how far or near pairs of them are: made of norms.
+/* distance.c - normalisation of vectors, and distances and similarities of pairs: composed of norms.
  *
  *   normalize           x / max(|x|_p, eps)
  *   renorm              each slice along dim with |x|_p > maxnorm times maxnorm / (|x|_p + 1e-7)

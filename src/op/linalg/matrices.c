@@ -1,4 +1,4 @@
-/* matrices.c - what the ops of linear algebra share (matrices.h). */
+/* matrices.c - functions shared by the ops of linear algebra (matrices.h). */
 #include <limits.h>
 #include "cpu/shape/host_tables.h"
 #include "matrices.h"

@@ -1,7 +1,7 @@
-/* matrices.h - what the ops of linear algebra share.
+/* matrices.h - functions shared by the ops of linear algebra.
  *
- * Each is two: the public op takes any floating dtype and is composed of casts and of its core, which
- * computes in f64 by LAPACK and has the gradient.  So f32 and halves are rounded once, forward and backward.
+ * Each op is two: the public one takes any floating dtype, and is composed of casts and a core, which
+ * computes in f64 by LAPACK and has the gradient.  So f32, f16 and bf16 round once, forward and backward.
  * Cores are not in the registry. */
 #ifndef TG_LINALG_H
 #define TG_LINALG_H

@@ -1,4 +1,4 @@
-/* matrix_norm.c - norms of the matrices in two dims: made of sums, extremes and singular values s.
+/* matrix_norm.c - norms of the matrices in two dims: composed of sums, maxima, minima and singular values s.
  *
  *   fro    sqrt(sum |x|^2)     1, -1       max, min over columns of sum |x|
  *   nuc    sum s               inf, -inf   max, min over rows of sum |x|

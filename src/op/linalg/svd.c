@@ -1,4 +1,4 @@
-/* svd.c - singular values and vectors, and what is made of them: svdvals, pinv, matrix_rank, lstsq.
+/* svd.c - singular values and vectors, and ops that use them: svdvals, pinv, matrix_rank, lstsq.
  *
  *   a = u diag(s) vh        da = u ((skew(u^T du) / e) s + s (skew(vh dvh^T) / e) + diag(ds)) vh
  *                                + (du - u u^T du) / s vh + u (dvh - dvh v vh) / s

@@ -6,8 +6,7 @@
  *   logits:       loss = -w t log sigmoid(x) - (1 - t) log sigmoid(-x), w is pos_weight:
  *                 both terms are positive for t in [0, 1], so nothing cancels and nothing overflows
  *
- * The elements of the first are an op of their own, for the sake of its gradient; weight and reduction are
- * composed. */
+ * The first has its own elementwise op, because of its gradient; weight and reduction are composed. */
 #include "cpu/index/host_index.h"
 #include "loss.h"
 

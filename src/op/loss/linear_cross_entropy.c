@@ -6,11 +6,11 @@
  *   dz_i = g_i (softmax(z_i) sum_c B_ic - B_i)
  *   dx_i = dz_i w      dw = sum_i dz_i x_i      db = sum_i dz_i      dt_i = g_i (1 - s) v (lse(z_i) - z_i)
  *
- * v are the weights of the classes, or 1.  Backward forms z again, chunk by chunk.  The mean divides by the
- * sum of v_t over the rows that are not ignored; of probabilities by the rows.  Under autocast the products
- * are of its dtype, and the rest is f32, as of a linear layer and cross_entropy.  A recorded sweep makes dz
- * by ops, which keep what they read: second derivatives hold all logits.  So does w [C, d1, ..., D], whose
- * logits [N, C, d1, ...] are the plain op's. */
+ * v are the weights of the classes, or 1.  Backward computes z again, chunk by chunk.  The mean divides by
+ * the sum of v_t over rows that are not ignored; with probabilities, by the number of rows.  Under autocast
+ * the products have its dtype, and the rest is f32, as in linear and cross_entropy.  A recorded sweep
+ * computes dz by ops, which keep their operands: second derivatives hold all logits.  So does w [C, d1, ...,
+ * D], whose logits [N, C, d1, ...] the plain op computes. */
 #include <math.h>
 #include "autograd/modes.h"
 #include "cpu/index/host_index.h"

@@ -1,4 +1,4 @@
-/* loss.h - what the losses share. */
+/* loss.h - functions shared by the losses. */
 #ifndef TG_LOSS_H
 #define TG_LOSS_H
 

@@ -1,4 +1,4 @@
-/* nll_loss.c - negative log-likelihood of class indices, made of gather and where.
+/* nll_loss.c - negative log-likelihood of class indices, composed of gather and where.
  *
  *   loss_i = -w_t x_t, 0 where t is ignore_index; the mean divides by the sum of w_t over the others
  */

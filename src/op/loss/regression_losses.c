@@ -1,4 +1,4 @@
-/* regression_losses.c - losses of an input x and a target t of the same shape, made of other ops.
+/* regression_losses.c - losses of an input x and a target t of the same shape, composed of other ops.
  * ops/loss.h has the formulas. */
 #include "loss.h"
 

@@ -1,4 +1,4 @@
-/* norm_gradient.c - what layer_norm, rms_norm, group_norm and batch_norm share.
+/* norm_gradient.c - gradients of layer_norm, rms_norm, group_norm and batch_norm.
  *
  *   z = (x - mean) rstd,  y = z w + b,  g = dy w
  *   dx = rstd (g - mean g - z mean(g z)),  dw = sum dy z,  db = sum dy;  constant statistics: dx = rstd g

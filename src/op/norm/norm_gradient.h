@@ -1,5 +1,5 @@
-/* norm_gradient.h - what layer_norm, rms_norm, group_norm and batch_norm share: kernel calls, and their
- * gradient as ops. */
+/* norm_gradient.h - kernel calls of layer_norm, rms_norm, group_norm and batch_norm, and their gradients as
+ * ops. */
 #ifndef TG_NORM_GRADIENT_H
 #define TG_NORM_GRADIENT_H
 

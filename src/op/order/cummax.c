@@ -1,9 +1,9 @@
-/* cummax.c - running extremes along a dim, and where they are.
+/* cummax.c - running maxima and minima along a dim, and their positions.
  *
  *   y_i = max(x_0 ... x_i), at its last place so far           dx_j = sum of the g_i whose place is j
  *
- * A NaN stays the extreme, as in PyTorch.  The device's `scan` finds the places; where it gives no values,
- * they are picked by them. */
+ * A NaN remains the extreme, as in PyTorch.  The device's `scan` finds the positions; if it gives no values,
+ * they are gathered by position. */
 #include "op/reduce/reduce.h"
 #include "op/index/index_plan.h"
 
