@@ -5,7 +5,7 @@
 
 KIT        := build/gpu-kit
 KIT_ARCHS  ?= 80 90
-KIT_SUITES := $(filter-out test_emu test_cuda,$(DEVICE_SUITES)) test_golden \
+KIT_SUITES := $(filter-out test_emu% test_cuda,$(DEVICE_SUITES)) test_golden \
               test_ops test_ops_grad test_ops_layout test_ops_memory
 KIT_FILES  := $(wildcard test/oracle/golden/* test/cuda/*.txt bench/*.py bench/run.sh) tools/gpu_check.sh
 # libpng and zlib in it, the rest of the C library there.

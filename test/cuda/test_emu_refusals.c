@@ -1,0 +1,69 @@
+/* test_emu_refusals.c - what is refused because tensors lie on two devices, or on another one than the CPU
+ * (answers.h). */
+#include <math.h>
+#include <stdlib.h>
+#include <tapegrad/data.h>
+#include <tapegrad/foreach.h>
+#include <tapegrad/fused.h>
+#include <tapegrad/io.h>
+#include <tapegrad/metrics.h>
+#include <tapegrad/random.h>
+#include "answers.h"
+#include "test_device.h"
+
+static Tensor *ones(TensorShape shape) { return tensor_ones(shape, TENSOR_F32); }
+static Tensor *there(Tensor *x) { return tensor_to_device(x, "emu:0"); }
+
+static void two_devices(void)
+{
+    Tensor *here = ones(SHAPE(2)), *far = there(here), *leaf = tensor_requires_grad_(ones(SHAPE(2)), true);
+    const TensorFusedLists lists = { .params = TENSORS(here), .grads = TENSORS(far), .step = 1 };
+    ANSWER(tensor_add(here, far));
+    ANSWER(tensor_matmul(far, here));
+    ANSWER(tensor_where(tensor_gt_scalar(here, 0), far, here));
+    ANSWER(tensor_backward(tensor_exp(leaf), far));
+    ANSWER(tensor_set_grad(leaf, far));
+    ANSWER(tensor_normal_tensor(here, far));
+    ANSWER(tensor_foreach_add_(TENSORS(here), TENSORS(far), 1));
+    ANSWER(tensor_foreach_copy_(TENSORS(here), TENSORS(far)));
+    ANSWER(tensor_fused_sgd_(lists, 0.1));
+}
+
+static void on_the_cpu_alone(void)
+{
+    Tensor *far = there(ones(SHAPE(2, 2)));
+    ANSWER(io_save_png("none.png", far));
+    ANSWER(data_tensors(far, NULL));
+    ANSWER(data_tensors(ones(SHAPE(2)), far));
+    ANSWER(tensor_pin_memory(far, "emu:0"));
+    setenv("TAPEGRAD_NO_FALLBACK", "1", 1);
+    ANSWER(tensor_svd(far));
+    unsetenv("TAPEGRAD_NO_FALLBACK");
+}
+
+static void read_late(Tensor *target, TensorShape shape)
+{
+    Metric *m = nn_metric_f1(3);
+    nn_metric_update(m, there(ones(shape)), there(target));
+    nn_metric_compute(m);
+    nn_metric_free(m);
+}
+
+static void metrics(void)
+{
+    ANSWER(read_late(tensor_full(SHAPE(2), 3, TENSOR_I64), SHAPE(2, 3)));
+    ANSWER(read_late(tensor_full(SHAPE(2), -1, TENSOR_I64), SHAPE(2, 3)));
+    ANSWER(read_late(tensor_full(SHAPE(2), 2, TENSOR_I64), SHAPE(2, 3)));
+    ANSWER(read_late(tensor_full(SHAPE(2), 0.5, TENSOR_F32), SHAPE(2, 3)));
+}
+
+int main(int argc, char **argv)
+{
+    setenv("TAPEGRAD_TEST_DEVICE", "emu:0", 1);
+    if (!test_device_opens()) return 1;
+    answers_begin(argc, argv, "test/cuda/refusals.golden");
+    answers_of("two devices", two_devices);
+    answers_of("on the CPU alone", on_the_cpu_alone);
+    answers_of("metrics", metrics);
+    return answers_end();
+}
