@@ -36,7 +36,8 @@ $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 # Hot kernels for one chip as they are released, where a spill is an error, and what the compiler kept of
 # them: test/nvcc.sh looks at it.
 HOT_CUBINS := $(patsubst %,$(B)/hot/%.cubin,\
-    $(addprefix src/cuda/,copy list norm/norm reduce/cross_entropy reduce/reduce reduce/softmax) \
+    $(addprefix src/cuda/,conv/conv_halves copy list norm/norm reduce/cross_entropy reduce/reduce \
+    reduce/softmax sequence/attention sequence/attention_f32 sequence/attention_halves) \
     test/cuda/hot_rows)
 $(B)/hot/%.cubin: %.cu $(B)/flags.cuda
 	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -O3 -arch=sm_90 -cubin -Werror all-warnings \

@@ -19,14 +19,16 @@ if readelf -d "$plugin" | grep NEEDED | grep -E 'cuda|cublas|nvrtc'; then
     exit 1
 fi
 
-# wide FILE - how many loads of 16 bytes each kernel has: in the machine code, where there is a tool to read
-# it, else in the compiler's text, whose loads are those of the machine code one for one.
-wide() {
+# count FILE WHAT - how often each kernel has it: in the machine code, where there is a tool to read it, else
+# in the compiler's text, whose loads are those of the machine code one for one.
+wide='LDG(STS)?\.E[.A-Z0-9]*\.128|ld\.global(\.nc)?\.(v4\.[bfu]32|v2\.[bfu]64)|cp\.async\.cg\..*, 16,'
+cores='HMMA|mma\.sync'
+count() {
     local tool
     tool=$(command -v cuobjdump || ls "$(dirname "$nvcc")/cuobjdump" 2> /dev/null || true)
-    if [ -n "$tool" ]; then "$tool" -sass "$1"; else cat "${1%.cubin}.ptx"; fi | awk '
+    if [ -n "$tool" ]; then "$tool" -sass "$1"; else cat "${1%.cubin}.ptx"; fi | what=$2 awk '
         /Function : |\.entry / { name = $NF; sub(/\($/, "", name); all[name] = 0 }
-        /LDG\.E[.A-Z0-9]*\.128|ld\.global(\.nc)?\.(v4\.[bfu]32|v2\.[bfu]64)/ { all[name]++ }
+        $0 ~ ENVIRON["what"] { all[name]++ }
         END { for (n in all) print all[n], n }'
 }
 
@@ -34,9 +36,21 @@ make -s B="$1" NVCC="$nvcc" hot
 hot=(softmax_kernelI8T softmax_grad_kernelI8T loss_kernelI8T entropy_grad_kernelI8T norm_kernelI8T
     norm_grad_kernelI8T layer_grad_kernel group_part_kernelI8T batch_part_kernelI8T batch_dx_kernelI8T
     norm_of_chunks run_rule fold_kernelI8Togetherf 'copy_kernelI.*Lb1E' map_kernelIf)
-all=$(for file in $(find "$1/hot" -name '*.cubin'); do wide "$file"; done | grep -v foreach_zero)
-for kernel in "${hot[@]}"; do
-    grep -qE "$kernel" <<< "$all" || { echo "cuda: there is no kernel $kernel" >&2; exit 1; }
-    if grep "^0 .*$kernel" <<< "$all"; then echo "cuda: loads no 16 bytes at once" >&2; exit 1; fi
-done
-echo "cuda: the kernels ${hot[*]} load 16 bytes at once, and do not spill"
+tensor=('7forwardI[^L]+Li' '12grad_of_rowsI[^L]+Li' '15grad_of_columnsI[^L]+Li' conv_meetI conv_weightsI)
+hot+=(row_dots '7forwardILi' '12grad_of_rowsILi' '15grad_of_columnsILi' "${tensor[@]}")
+
+# all_have WHAT SENTENCE KERNEL... - or the sentence is told.
+all_have() {
+    local what=$1 sentence=$2 all kernel
+    shift 2
+    all=$(for file in $(find "$build/hot" -name '*.cubin'); do count "$file" "$what"; done |
+        grep -v foreach_zero)
+    for kernel; do
+        grep -qE "$kernel" <<< "$all" || { echo "cuda: there is no kernel $kernel" >&2; exit 1; }
+        if grep -E "^0 .*$kernel" <<< "$all"; then echo "cuda: $sentence" >&2; exit 1; fi
+    done
+}
+build=$1
+all_have "$wide" "loads no 16 bytes at once" "${hot[@]}"
+all_have "$cores" "leaves tensor cores alone" "${tensor[@]}"
+echo "cuda: the kernels ${hot[*]} load 16 bytes at once, and do not spill; ${tensor[*]} use tensor cores"

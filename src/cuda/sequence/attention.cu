@@ -11,21 +11,32 @@
 
 enum { LANES = 32 };
 
+/* Elements [i, i + a pack) of a row; zeros behind the width. */
+template <class T> __device__ inline Pack<T> pack_of(const T *x, int i, int width, bool wide)
+{
+    if (wide) return load_pack<Pack<T>>(x + i);
+    Pack<T> pack;
+#pragma unroll
+    for (int k = 0; k < Pack<T>::SIZE; k++) {
+        put(&pack.v[k], 0.0f);
+        if (i + k < width) pack.v[k] = x[i + k];
+    }
+    return pack;
+}
+
 /* A warp a row, in one order wherever the rows lie. */
 template <class T>
 __global__ void row_dots(int64_t rows, int width, bool wide, const T *x, const T *y, float *out)
 {
-    constexpr int EACH = 16 / sizeof(T);
     const int64_t row = first_item() / LANES;
     const int lane = (int)threadIdx.x % LANES;
     if (row >= rows) return;
-    x += row * width, y += row * width;
     float sum = 0;
-    for (int i = lane * EACH; i < width; i += LANES * EACH) {
-        Words a, b;
-        if (wide) a = *(const Words *)(x + i), b = *(const Words *)(y + i);
-        const T *const p = wide ? (const T *)&a : x + i, *const q = wide ? (const T *)&b : y + i;
-        for (int k = 0; k < EACH && i + k < width; k++) sum += value_of(p[k]) * value_of(q[k]);
+    for (int i = lane * Pack<T>::SIZE; i < width; i += LANES * Pack<T>::SIZE) {
+        const Pack<T> a = pack_of(x + row * width, i, width, wide),
+                      b = pack_of(y + row * width, i, width, wide);
+#pragma unroll
+        for (int k = 0; k < Pack<T>::SIZE; k++) sum += value_of(a.v[k]) * value_of(b.v[k]);
     }
     for (int half = LANES / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
     if (lane == 0) out[row] = sum;
