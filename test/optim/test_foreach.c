@@ -236,6 +236,25 @@ static void failing_memory(void **state)
         }
 }
 
+/* Tensors that share memory are written one by one, so a failure may come after some of them. */
+static void failing_memory_of_shared(void **state)
+{
+    (void)state;
+    for (int op = 0; op < OPS; op++)
+        for (int n = 1, failed = 1; failed; n++) {
+            TensorScope scope = tensor_scope_open();
+            Tensor *all = tensor_full(SHAPE(6), 2, TENSOR_F32), *y = tensor_full(SHAPE(4), 3, TENSOR_F32),
+                   *x[] = { tensor_narrow(all, 0, 0, 4), tensor_narrow(all, 0, 2, 4) };
+            tensor_debug_fail_allocation(n, false);
+            const int status = apply(op, TENSOR_LIST(x, 2), TENSORS(y, y));
+            failed = tensor_debug_allocation_failed();
+            tensor_debug_fail_allocation(0, false);
+            assert_int_equal(tensor_error_code(), status ? TENSOR_ENOMEM : TENSOR_OK);
+            tensor_error_clear();
+            tensor_scope_close(scope);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +267,7 @@ int main(void)
         SCOPED(writes_are_noticed),
         SCOPED(refusals),
         SCOPED(failing_memory),
+        SCOPED(failing_memory_of_shared),
     };
     return cmocka_run_group_tests_name("ops over lists", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* test_fit_runs.c - what a run of nn_fit meets on its way: a loader in the middle of an epoch, batches that
- * are left over, a net that grows, interrupts outside of batches. */
+ * are left over, a net that grows, interrupts outside of batches, the tags of TensorBoard. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include "setting.h"
@@ -155,13 +155,41 @@ static void test_interrupts_are_heeded(void **state)
     signal(SIGINT, before);
 }
 
+/* A column of each side is in the group of its name; the rate is alone. */
+static void test_tags_of_tensorboard(void **state)
+{
+    (void)state;
+    static const char *const tags[] = { "loss/train", "loss/val", "accuracy/train", "accuracy/val", "lr" };
+    Setting s = setting();
+    Metric *m = nn_metric_accuracy();
+    char folder[300], path[600] = "", command[600];
+    snprintf(folder, sizeof folder, "%s", scratch("tags"));
+    DONE(nn_fit(s.net, s.train, ce(), s.opt, .validate = s.test, .metrics = NN_METRICS(m), .verbose = 0,
+                .log_dir = folder));
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (e->d_name[0] != '.') snprintf(path, sizeof path, "%s/%.250s", folder, e->d_name);
+    closedir(d);
+    size_t n;
+    char *bytes = (char *)get_file(path, &n);
+    for (size_t k = 0; k < sizeof tags / sizeof *tags; k++) {
+        char field[40]; /* of protobuf: its number and kind, the length, the tag; then the next field */
+        const int length = snprintf(field, sizeof field, "\n%c%s\x15", (char)strlen(tags[k]), tags[k]);
+        int found = 0;
+        for (size_t at = 0; at + (size_t)length <= n; at++)
+            found += !memcmp(bytes + at, field, (size_t)length);
+        if (found != 1) FAILS("%s: %d times", tags[k], found);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    free(bytes), nn_metric_free(m), drop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_begins_an_epoch),
-        TEST(test_leftovers_are_a_mean),
-        TEST(test_a_net_that_grows),
-        TEST(test_interrupts_are_heeded),
+        TEST(test_tags_of_tensorboard), TEST(test_begins_an_epoch),       TEST(test_leftovers_are_a_mean),
+        TEST(test_a_net_that_grows),    TEST(test_interrupts_are_heeded),
     };
     return cmocka_run_group_tests_name("fit_runs", tests, scratch_begin, scratch_end);
 }
