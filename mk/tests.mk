@@ -16,7 +16,7 @@ vpath test_%.c $(sort $(dir $(SUITE_SOURCES)))
 
 # Nothing of a suite needs more than -O1, a third less time to compile; under sanitizers, where -O0 takes a
 # third of -O1's, only those with loops of their own do.
-LOOPS   := test_gemm test_vecmath test_copy test_conv test_conv_blocks
+LOOPS   := test_gemm test_gemm_amx test_vecmath test_copy test_conv test_conv_blocks
 $(B)/test/%.o: FILE = -Itest $(if $(filter -O2,$(OPT)),-O1,$(if $(SAN),\
                         $(if $(filter $(LOOPS:%=%.o),$(@F)),,-O0)))
 $(B)/test/%.o: test/%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@

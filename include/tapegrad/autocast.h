@@ -93,13 +93,18 @@ TAPEGRAD_API void tensor_clear_autocast_cache(void);
 /* tensor_set_float32_matmul_precision - the precision of matrix products of f32 tensors, in all threads:
  *
  *   HIGHEST   (default) operands, products and sums are f32
- *   HIGH      a device may use TF32 (10 bits of fraction); the CPU computes in f32, as PyTorch's does
- *   MEDIUM    a device may use TF32; a CPU with AVX512-BF16 may round the operands to bf16 (7 bits of
+ *   HIGH      a device may use TF32 (10 bits of fraction).  A CPU with AMX may add the six largest products
+ *             of operands taken apart into three numbers of bf16: |y - a b| <= (k + 8) 2^-24 |a| |b|, as f32.
+ *             A product with an infinity, a NaN, an operand below 2^-102 or a sum that overflows is computed
+ *             in f32, all of it; so is one whose sums are too small for that bound.  Other CPUs compute in
+ *             f32, as PyTorch's does.
+ *   MEDIUM    a device may use TF32; a CPU with AMX or AVX512-BF16 may round the operands to bf16 (7 bits of
  *             fraction) and add the products in f32: |y - a b| <= 2^-7 |a| |b|, about; finite values above
  *             3.39e38 become infinite, those below 2^-126 count as 0.  Other CPUs compute in f32.
  *
  * It applies to matmul, mm, bmm, linear, the ops composed of them, and their gradients; not to convolutions
- * and recurrent layers.  Small products may stay in f32.  Products of f16 and bf16 always accumulate in f32.
+ * and recurrent layers.  Small products stay in f32: by HIGH on a CPU those of k < 32 or
+ * m n < 40 (m + n).  Products of f16 and bf16 always accumulate in f32.
  * EVALUE: another value. */
 typedef enum TensorMatmulPrecision {
     TENSOR_MATMUL_HIGHEST,

@@ -3,12 +3,13 @@
  * they are rounded.
  *
  * A half operand is widened one matrix at a time, rows or columns first as it lies, and kept while the batch
- * shares it.  Operands in f32 are rounded to bf16 where the program allows it and the CPU multiplies that
- * faster. */
+ * shares it.  Operands in f32 are rounded to bf16, or taken apart into three of bf16, where the program
+ * allows it and the CPU multiplies that faster. */
 #include <tapegrad/device.h>
 #include "cpu/elementwise/cast_kernel.h"
 #include "cpu/cpu.h"
 #include "gemm.h"
+#include "gemm_amx.h"
 #include "gemm_bf16.h"
 
 /* A matrix, and the room for its copy in another dtype: line by line, lines being the direction in which it
@@ -160,7 +161,20 @@ static int plain(const GemmArgs *g)
     return gemm_cpu(&call, tensor_num_threads());
 }
 
-/* ---- f32 that may be rounded to bf16 --------------------------------------------------------- */
+/* ---- bf16, and f32 that may be rounded to it or taken apart ---------------------------------- */
+
+static int of_bf16(const GemmArgs *g)
+{
+    return gemm_amx_takes(g) && gemm_amx_here() ? gemm_amx(g) : gemm_bf16(g);
+}
+
+/* By parts, as accurate as f32; what they cannot hold, and all that is too small for them, in f32. */
+static int by_parts(const GemmArgs *g)
+{
+    const bool may = g->dtype == TENSOR_F32 && g->precision == GEMM_TF32 && g->alpha != 0;
+    const int status = may && gemm_amx_takes(g) && gemm_amx_here() ? gemm_amx(g) : GEMM_AMX_NOT;
+    return status == GEMM_AMX_NOT ? plain(g) : status;
+}
 
 /* Worth it where an element is multiplied more than 16 times. */
 static bool may_round(const GemmArgs *g)
@@ -192,7 +206,7 @@ static int rounded(const GemmArgs *g)
     p.dtype = TENSOR_BF16, p.a = a.to, p.b = b.to;
     p.a_row = row_step(&a), p.a_col = col_step(&a), p.b_row = row_step(&b), p.b_col = col_step(&b);
     p.a_batch = g->a_batch ? wide_count(&a) : 0, p.b_batch = g->b_batch ? wide_count(&b) : 0;
-    int status = gemm_bf16(&p);
+    int status = of_bf16(&p);
     tg_free(room, bytes);
     return status;
 }
@@ -209,14 +223,14 @@ int cpu_gemm(GemmArgs *g)
     }
     if (g->dtype == TENSOR_BF16 && g->k && g->alpha != 0 && gemm_bf16_here()) {
         if (g->function) return KERNEL_DECLINED;
-        return gemm_bf16(g) ? fail_memory("gemm") : 0;
+        return of_bf16(g) ? fail_memory("gemm") : 0;
     }
     const bool rounds = dtype_is_half(g->to);
     GemmArgs product = *g;
     if (g->before && !rounds) product.c = g->before;
     const int failed = dtype_is_half(g->dtype) ? halves(&product)
                        : may_round(g)          ? rounded(&product)
-                                               : plain(&product);
+                                               : by_parts(&product);
     if (failed) return fail_memory("gemm");
     if (g->function == GEMM_IDENTITY || rounds) return 0;
     const int64_t stride[3] = { g->c_batch, g->c_row, g->c_col };
