@@ -1,9 +1,10 @@
 """mutants.py N SEED - how good the suites are: N small mistakes at random places of the sources, one at a
-time, each with the suites that should find it (`make mutants N=200 SEED=1`; not part of `make test`).
+time, each with the suites that may find it (`make mutants N=200 SEED=1`; not part of `make test`).
 
 Works in build/mutants, a copy of the tree; the tree itself is not touched.  The copy is one shared library
-that hides nothing, for one instruction set, so a mutant costs one file and one link.  Before a suite is first
-needed it runs without a mutant: it must pass, and its seconds are kept.  A mutant that does not compile, or
+that hides nothing, for one instruction set, so a mutant costs one file and one link.  First each suite runs
+without a mutant: it must pass; its seconds are kept, and which functions it enters (test/mutants/entered.c).
+A mutant of a function then runs those suites alone that enter it.  A mutant that does not compile, or
 compiles to the same code there or in the library as it is installed, is drawn again.  In the end those that
 survived meet the slower suites: the near ones under AddressSanitizer, and the emulated device.  What came of
 mutant i is kept in build/mutants/SEED.jsonl: a run that was cut off goes on where it was.
@@ -11,6 +12,7 @@ mutant i is kept in build/mutants/SEED.jsonl: a run that was cut off goes on whe
 
 import collections
 import difflib
+import functools
 import json
 import os
 import pathlib
@@ -24,11 +26,13 @@ import tempfile
 import time
 
 FOLDERS = ["src/tensor", "src/autograd", "src/op", "src/random", "src/io", "nn", "optim", "train"]
+BUILT = ["src", "nn", "optim", "train"]
 FOLDER, TREE = "build/mutants", "build/mutants/tree"
 SECONDS = f"{FOLDER}/seconds.json"
 LIBRARY, LIBRARY_ASAN = "build/libtapegrad.so.0.1", "build/asan/libtapegrad.so.0.1"
+LIBRARY_TRACED = "build/traced/libtapegrad.so.0.1"
 CCACHE = "ccache " if shutil.which("ccache") else ""
-INSTALLED = ["make", "-s", "-j2", f"CC={CCACHE}gcc"]
+INSTALLED = ["make", "-s", "-j2", f"CC={CCACHE}gcc", f"CLANGXX={CCACHE}clang++"]
 QUICK = [
     *INSTALLED,
     *("ISAS=avx2" if os.uname().machine == "x86_64" else "ISAS=base", "OPT=-O1 -g1", "FAST=-O1"),
@@ -37,6 +41,7 @@ QUICK = [
 BOUNDS = "-fvisibility=default -fsanitize=bounds -fsanitize-undefined-trap-on-error"
 ASAN = "-fvisibility=default -fsanitize=address,undefined -fno-sanitize-recover=all -DNO_UNROLL"
 BUILD = [*QUICK, f"SAN={BOUNDS}", f"WHOLE={LIBRARY}"]
+BUILD_TRACED = [*QUICK, f"SAN={BOUNDS} -finstrument-functions", "B=build/traced"]
 BUILD_ASAN = [*QUICK, f"SAN={ASAN}", "B=build/asan", f"WHOLE={LIBRARY_ASAN}"]
 EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op passes through these
 # Not run: suites of src/cpu, which is not mutated, and one that needs a GPU.  Run for survivors alone: SLOW.
@@ -153,13 +158,20 @@ def make(*targets, build=BUILD):
     return done.returncode == 0
 
 
-def make_plain(library, *targets, build=BUILD):
-    """The library and its copy that stays without a mutant; `targets` besides."""
-    if not (make(library, build=build) and (not targets or make(*targets, build=build))):
+def need(*targets, build=BUILD):
+    if not make(*targets, build=build):
         sys.exit(f"mutants: the tree does not build: {FOLDER}/make.log")
-    plain = os.path.join(TREE, os.path.dirname(library), "plain")
-    os.makedirs(plain, exist_ok=True)
-    shutil.copy(os.path.join(TREE, library), plain)
+
+
+def make_traced():
+    """The library without a mutant, with entered.c: the objects that may be mutated are compiled again."""
+    built = f"{TREE}/build"
+    traced = [os.path.relpath(path, TREE)[:-2] + ".o" for path in sources()]
+    paths = [path for room in BUILT for path in pathlib.Path(built, room).rglob("*.o")]
+    others = sorted({os.path.relpath(path, built) for path in paths} - set(traced))
+    objects = [f"build/traced/{name}" for name in [*traced, "test/mutants/entered.o"]]
+    objects += [f"build/{o}" for o in others if os.path.exists(f"{TREE}/{o.partition('.')[0]}.c")]
+    need(LIBRARY_TRACED, f"OBJECTS={' '.join(objects)}", build=BUILD_TRACED)
 
 
 def program(suite):
@@ -182,17 +194,21 @@ def start(suite, scratch, spent):
     if folder:  # the shadow memory of AddressSanitizer is data, too
         env["ASAN_OPTIONS"] = "hard_rss_limit_mb=8192"
     if not spent:
-        env["LD_LIBRARY_PATH"] = os.path.join("build", folder, "plain")
+        env["LD_LIBRARY_PATH"] = "build/asan/plain" if folder else "build/traced"
+        env["ENTERED"] = os.path.join(scratch, name)
+        open(env["ENTERED"], "w").close()
+        os.chmod(env["ENTERED"], 0o666)
     if not folder and name not in NO_LEAK_CHECK:
         env.update(LD_PRELOAD=LEAK_CHECKER, LSAN_OPTIONS="allocator_may_return_null=1")
     out = open(os.path.join(FOLDER, f"{folder}{name}.log"), "w")
     return subprocess.Popen(program(suite), cwd=TREE, env=env, stdout=out, stderr=out, preexec_fn=limits)
 
 
-def first_to_fail(suites, seconds):
+def first_to_fail(suites, known):
     """Two suites at a time, until one fails; None if all pass."""
     scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
     os.chmod(scratch.name, 0o755)  # a suite of root is nobody for a while
+    seconds, were = known["seconds"], len(known["seconds"])
     waiting, running, failed = list(suites), [], None
     while (waiting or running) and not failed:
         while waiting and len(running) < 2:
@@ -209,16 +225,64 @@ def first_to_fail(suites, seconds):
                 failed = suite + (" (too long)" if late else "")
             elif suite not in seconds:
                 seconds[suite] = time.time() - began
-                waiting.insert(0, suite)
+                if "/" not in suite:
+                    marks = open(os.path.join(scratch.name, suite), "rb").read()
+                    known["entered"][suite] = [m.start() for m in re.finditer(b"\1", marks)]
     for _, process, _ in running:
         process.kill()
         process.wait()
     scratch.cleanup()
-    with open(SECONDS, "w") as f:
-        json.dump(seconds, f)
+    if len(seconds) > were:
+        with open(SECONDS, "w") as f:
+            json.dump(known, f)
     if failed and failed.split(" (")[0] not in seconds:
         sys.exit(f"mutants: {failed} fails without a mutant: its .log in {FOLDER}")
     return failed
+
+
+def run_without_mutant(suites, known):
+    first_to_fail([s for s in suites if s not in known["seconds"]], known)
+
+
+# ---- the suites that enter a function ------------------------------------------------------------------
+
+
+@functools.cache
+def definitions(name):
+    """Of each line of a source, 0 first: the line where its definition begins, and is it a function's body?"""
+    begin, body, of = 0, False, [(0, False)]
+    for number, line in enumerate(open(os.path.join(TREE, name)).read().split("\n"), 1):
+        if re.match(r"\w(?!\w*:$)", line):
+            begin, body = number, False
+        body = (body or line.startswith("{")) and not line.startswith("}")
+        of.append((begin, body))
+    return of
+
+
+@functools.cache
+def functions():
+    """(file, line where its definition begins) of each function, by its offset in the traced library."""
+    library = os.path.join(TREE, LIBRARY_TRACED)
+    symbols = subprocess.check_output(["nm", "--defined-only", library], text=True).split("\n")
+    at = [line.split()[0] for line in symbols if re.match(r"\w+ [tT] ", line)]
+    lines = subprocess.check_output(["addr2line", "-e", library], input="\n".join(at), text=True).split("\n")
+    names, found = {os.path.relpath(path, TREE) for path in sources()}, {}
+    for offset, line in zip(at, lines):
+        path, _, number = line.partition(" ")[0].rpartition(":")
+        parts = path.split("/")
+        name = next((n for n in ("/".join(parts[i:]) for i in range(len(parts))) if n in names), None)
+        if name and number.isdigit() and int(number) < len(definitions(name)):
+            found[int(offset, 16)] = (name, definitions(name)[int(number)][0])
+    return found
+
+
+def entering(suites, mutant, known):
+    """Those of the suites that enter the mutant's function; all, where it stands in none."""
+    begin, body = definitions(mutant["file"])[mutant["line"]]
+    offsets = {o for o, place in functions().items() if place == (mutant["file"], begin)}
+    if not body or not offsets:
+        return suites
+    return [s for s in suites if offsets & set(known["entered"][s.rpartition("/")[2]])]
 
 
 def copied(name):
@@ -230,7 +294,7 @@ def copied(name):
 
 
 def copy_tree():
-    """True where a file changed; the others keep their times, so that little is built again."""
+    """True where one changed that suites are made of; the others keep their times: little is built again."""
     changed = False
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
     names = {name for name in listed.stdout.split("\n") if os.path.isfile(name)}
@@ -246,7 +310,7 @@ def copy_tree():
         if not os.path.exists(to) or open(to, "rb").read() != copied(name):
             shutil.copy(name, to)
             open(to, "wb").write(copied(name))
-            changed = True
+            changed |= name.startswith((*BUILT, "include", "test", "mk", "Makefile")) and not name.endswith(".py")
     return changed
 
 
@@ -291,7 +355,8 @@ def texts(mutant):
     return path, before, "\n".join(lines)
 
 
-def judge(mutant, seconds):
+def judge(mutant, known):
+    suites = entering(in_order(mutant["file"], known["seconds"])[0], mutant, known)
     path, before, after = texts(mutant)
     diff = difflib.unified_diff(
         before.split("\n"), after.split("\n"), *[mutant["file"]] * 2, lineterm="", n=2
@@ -305,7 +370,7 @@ def judge(mutant, seconds):
             return dict(result, fate="uncompilable")
         if code_of(path) == was:
             return dict(result, fate="same code")
-        failed = first_to_fail(in_order(mutant["file"], seconds)[0], seconds)
+        failed = first_to_fail(suites, known)
         if failed:
             return dict(result, fate="killed", by=failed)
         same = code_of(path, before) == code_of(path, after)
@@ -315,15 +380,24 @@ def judge(mutant, seconds):
         open(compiled, "wb").write(kept)
 
 
-def judge_survivor(mutant, seconds):
+def judge_survivor(mutant, known):
     """By the slower suites, then by the near ones under AddressSanitizer."""
-    _, slow, asan = in_order(mutant["file"], seconds)
+    _, slow, asan = in_order(mutant["file"], known["seconds"])
+    need(*{program(s) for s in slow})
+    run_without_mutant(slow, known)
     for library, build, suites in (LIBRARY, BUILD, slow), (LIBRARY_ASAN, BUILD_ASAN, asan):
-        make_plain(library, *{program(s) for s in suites}, build=build)
+        suites = entering(suites, mutant, known)
+        if not suites:
+            continue
+        need(library, build=build)
+        need(*{program(s) for s in suites}, build=build)
+        if library == LIBRARY_ASAN:
+            os.makedirs(f"{TREE}/build/asan/plain", exist_ok=True)
+            shutil.copy(f"{TREE}/{library}", f"{TREE}/build/asan/plain")
         path, before, after = texts(mutant)
         try:
             open(path, "w").write(after)
-            failed = first_to_fail(suites, seconds) if make(library, build=build) else "the compiler"
+            failed = first_to_fail(suites, known) if make(library, build=build) else "the compiler"
         finally:
             open(path, "w").write(before)
         if failed:
@@ -336,8 +410,11 @@ def main():
     os.makedirs(TREE, exist_ok=True)
     if copy_tree() and os.path.exists(SECONDS):
         os.remove(SECONDS)
-    make_plain(LIBRARY, "tests")
-    seconds = json.load(open(SECONDS)) if os.path.exists(SECONDS) else {}
+    need(LIBRARY)
+    need("tests")
+    make_traced()
+    known = json.load(open(SECONDS)) if os.path.exists(SECONDS) else {"seconds": {}, "entered": {}}
+    run_without_mutant(in_order("src/op", known["seconds"])[0], known)
     kept = os.path.join(FOLDER, f"{seed}.jsonl")
     done = [json.loads(line) for line in open(kept)] if os.path.exists(kept) else []
 
@@ -355,11 +432,11 @@ def main():
             "line": number + 1,
             "new": draw.choice(mutations(line)),
         }
-        done.append(judge(mutant, seconds))
+        done.append(judge(mutant, known))
         tell(len(done) - 1)
     for i, d in enumerate(done):
         if d["fate"] == "survived" and d["met"] == "quick":
-            done[i] = judge_survivor(d, seconds)
+            done[i] = judge_survivor(d, known)
             tell(i)
     report(done)
 
