@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <string.h>
 #include <cmocka.h>
 #include <tapegrad.h>
@@ -278,6 +279,118 @@ static void test_text_of_every_op(void **state)
     }
 }
 
+/* Each operator of the language of formulas between two tensors, a tensor and a number on either side, and
+ * two numbers; and which binds more closely. */
+static void test_formula_operators(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double want[3];
+    } cases[] = {
+        { "x + y", { 1, 0, 6 } },
+        { "x - y", { -5, 0, 2 } },
+        { "x * y", { -6, 0, 8 } },
+        { "x / y", { -2. / 3, NAN, 2 } },
+        { "x + c", { 0, 2, 6 } },
+        { "x - c", { -4, -2, 2 } },
+        { "x * c", { -4, 0, 8 } },
+        { "x / c", { -1, 0, 2 } },
+        { "c + x", { 0, 2, 6 } },
+        { "c - x", { 4, 2, -2 } },
+        { "c * x", { -4, 0, 8 } },
+        { "c / y", { 2. / 3, INFINITY, 1 } },
+        { "c + d", { 2.5, 2.5, 2.5 } },
+        { "c - d", { 1.5, 1.5, 1.5 } },
+        { "c * d", { 1, 1, 1 } },
+        { "c / d", { 4, 4, 4 } },
+        { "x < y", { 1, 0, 0 } },
+        { "x <= y", { 1, 1, 0 } },
+        { "x > y", { 0, 0, 1 } },
+        { "x >= y", { 0, 1, 1 } },
+        { "x == y", { 0, 1, 0 } },
+        { "x != y", { 1, 0, 1 } },
+        { "y < c", { 0, 1, 0 } },
+        { "y <= c", { 0, 1, 1 } },
+        { "y > c", { 1, 0, 0 } },
+        { "y >= c", { 1, 0, 1 } },
+        { "y == c", { 0, 0, 1 } },
+        { "y != c", { 1, 1, 0 } },
+        { "c < y", { 1, 0, 0 } },
+        { "c <= y", { 1, 0, 1 } },
+        { "c < d", { 0, 0, 0 } },
+        { "c < c", { 0, 0, 0 } },
+        { "d < c", { 1, 1, 1 } },
+        { "c <= c", { 1, 1, 1 } },
+        { "c <= d", { 0, 0, 0 } },
+        { "c > d", { 1, 1, 1 } },
+        { "c > c", { 0, 0, 0 } },
+        { "d > c", { 0, 0, 0 } },
+        { "c >= c", { 1, 1, 1 } },
+        { "d >= c", { 0, 0, 0 } },
+        { "c == c", { 1, 1, 1 } },
+        { "c == d", { 0, 0, 0 } },
+        { "c != c", { 0, 0, 0 } },
+        { "c != d", { 1, 1, 1 } },
+        { "x && y", { 1, 0, 1 } },
+        { "x || y", { 1, 0, 1 } },
+        { "x < 0 || y < 1", { 1, 1, 0 } },
+        { "x < 0 && y < 4", { 1, 0, 0 } },
+        { "0 && c", { 0, 0, 0 } },
+        { "c && 0", { 0, 0, 0 } },
+        { "c && d", { 1, 1, 1 } },
+        { "0 || c", { 1, 1, 1 } },
+        { "c || 0", { 1, 1, 1 } },
+        { "0 || 0", { 0, 0, 0 } },
+        { "x && c", { 1, 0, 1 } },
+        { "0 || x", { 1, 0, 1 } },
+        { "-x", { 2, 0, -4 } },
+        { "-c", { -2, -2, -2 } },
+        { "!x", { 0, 1, 0 } },
+        { "!c", { 0, 0, 0 } },
+        { "!0", { 1, 1, 1 } },
+        { "!(x != y)", { 0, 1, 0 } },
+        { "--c * -x", { 4, 0, -8 } },
+        { "x - y - c", { -7, -2, 0 } },
+        { "x - (y - c)", { -3, 2, 4 } },
+        { "x / c / d", { -2, 0, 4 } },
+        { "x / (c / d)", { -.5, 0, 1 } },
+        { "x + y * c", { 4, 0, 8 } },
+        { "x * c + y", { -1, 0, 10 } },
+        { "x + c < y + d", { 1, 0, 0 } },
+        { "y > 1 || x < 1 && x > -1", { 1, 1, 1 } },
+        { "x > 1 && y > 1 || y > 2", { 1, 0, 1 } },
+        { "x ? y : d", { 3, .5, 2 } },
+        { "x < 0 ? c : y > 0 ? d : 9", { 2, 9, .5 } },
+        { "x < 0 ? y > 2 ? 7 : 8 : 9", { 7, 9, 9 } },
+        { "(x < 4) + (y > 0)", { 2, 1, 1 } },
+        { "(x < 4) * .1", { .1, .1, 0 } },
+        { "1 - -(x == y)", { 1, 2, 1 } },
+        { "x < 0 ? x < y : y < c", { 1, 1, 0 } },
+        { "c ? x : y", { -2, 0, 4 } },
+        { "0 ? x : y", { 3, 0, 2 } },
+        { "c > 1 ? d : c", { .5, .5, .5 } },
+        { "pow(y, c)", { 9, 0, 4 } },
+        { "pow(y, x + 2)", { 1, 0, 64 } },
+        { "pow(c, y)", { 8, 1, 4 } },
+        { "R(1.5f) * y", { 4.5, 0, 3 } },
+        { ".5L*y", { 1.5, 0, 1 } },
+        { "clamp(x, -d, 3)", { -.5, 0, 3 } },
+    };
+    Tensor *x = tensor_from_data((double[]){ -2, 0, 4 }, SHAPE(3), TENSOR_F64),
+           *y = tensor_from_data((double[]){ 3, 0, 2 }, SHAPE(3), TENSOR_F64);
+    const OpName names[] = { { "x", x, 0 }, { "y", y, 0 }, { "c", NULL, 2 }, { "d", NULL, .5 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Tensor *found = op_formula("test", cases[i].text, names, 4);
+        if (!found) fail_msg("%s: %s", cases[i].text, tensor_error());
+        for (int k = 0; k < 3; k++) {
+            const double value = tensor_get(found, DIMS(k)), want = cases[i].want[k];
+            if (!(value == want || (value != value && want != want)))
+                fail_msg("%s: [%d] is %g, want %g", cases[i].text, k, value, want);
+        }
+    }
+}
+
 static void test_formula(void **state)
 {
     (void)state;
@@ -292,7 +405,17 @@ static void test_formula(void **state)
     assert_float_equal(tensor_get(tensor_grad(x), DIMS(0)), .5, 0);
     assert_float_equal(tensor_get(tensor_grad(x), DIMS(1)), 12, 0);
     assert_float_equal(tensor_get(op_formula("test", "c + 1", names, 2), DIMS(1)), 3, 0);
-    const char *const bad[] = { "x +", "z", "x x", "(x", "frob(x)", "x ? 1" };
+    const char *const bad[] = { "x +",
+                                "z",
+                                "x x",
+                                "(x",
+                                "frob(x)",
+                                "x ? 1",
+                                "exp(x",
+                                "clamp(x, x)",
+                                "clamp(x,x,1)",
+                                "exp(x,x,x,x,x)",
+                                "x_123456789_123456789_123456789x" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(op_formula("test", bad[i], names, 2));
         assert_true(strncmp(tensor_error(), "test: formula \"", 15) == 0 && strstr(tensor_error(), bad[i]));
@@ -341,7 +464,8 @@ int main(void)
                                         cmocka_unit_test(test_text),
                                         cmocka_unit_test(test_text_of_every_op),
                                         cmocka_unit_test(test_plain_inputs_on_a_graph),
-                                        cmocka_unit_test(test_formula) };
+                                        cmocka_unit_test(test_formula),
+                                        cmocka_unit_test(test_formula_operators) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("ops of a user's", tests, NULL, NULL);
     tensor_scope_close(scope);

@@ -64,6 +64,13 @@ static Tensor *as_tensor(Reader *r, Value v)
     return own(t);
 }
 
+/* As in C, the result of a comparison is a 0 or a 1 to calculate with. */
+static Value numeric(Reader *r, Value v)
+{
+    if (r->failed || !v.t || v.t->dtype != TENSOR_BOOL) return v;
+    return of(r, tensor_to(v.t, (TensorDtype)r->names[0].tensor->dtype));
+}
+
 static double number_of(char op, double a, double b)
 {
     return op == '+' ? a + b : op == '-' ? a - b : op == '*' ? a * b : a / b;
@@ -71,6 +78,8 @@ static double number_of(char op, double a, double b)
 
 static Value arithmetic(Reader *r, char op, Value a, Value b)
 {
+    if (r->failed) return a;
+    if (!a.t || !b.t || a.t->dtype == b.t->dtype) a = numeric(r, a), b = numeric(r, b);
     if (r->failed) return a;
     if (!a.t && !b.t) return (Value){ NULL, number_of(op, a.c, b.c) };
     if (a.t && b.t)
@@ -169,7 +178,7 @@ static Value unary(Reader *r)
 {
     if (r->failed) return (Value){ 0 };
     if (take(r, "-")) {
-        Value v = unary(r);
+        Value v = numeric(r, unary(r));
         return r->failed || !v.t ? (Value){ NULL, -v.c } : of(r, tensor_neg(v.t));
     }
     if (take(r, "!")) {
@@ -245,7 +254,8 @@ static Value choice(Reader *r)
     if (r->failed) return c;
     if (!c.t) return c.c != 0 ? a : b;
     Tensor *x = as_tensor(r, a), *y = as_tensor(r, b);
-    return r->failed ? c : of(r, tensor_where(c.t, x, y));
+    Tensor *mask = c.t->dtype == TENSOR_BOOL ? c.t : tensor_ne_scalar(c.t, 0);
+    return r->failed || !mask ? of(r, NULL) : of(r, tensor_where(mask, x, y));
 }
 
 Tensor *op_formula(const char *op, const char *text, const OpName *names, int n)
