@@ -40,12 +40,10 @@ int nn_refuse_dict(const char *function, const char *who, NNMisfits misfits);
 typedef int (*NNVisit)(void *ctx, const char *path, ModuleTensor *t, bool is_buffer);
 int nn_walk(Module *m, NNVisit fn, void *ctx);
 
-/* nn_observe - fn(ctx, m, NULL) before and fn(ctx, m, call) after every forward of this thread; NULL: nobody.
- * nn_running - the module that runs, i = 0, the one whose forward runs that, 1, ...; NULL: there are not so
- *     many. */
+/* nn_observe - fn(ctx, m, NULL) before and fn(ctx, m, call) after every forward of this thread; NULL:
+ * nobody. */
 typedef void (*NNObserver)(void *ctx, Module *m, const NNCall *done);
 void nn_observe(NNObserver fn, void *ctx);
-Module *nn_running(int i);
 
 unsigned nn_tree_changes(void); /* counts children that came or went, in all modules */
 

@@ -26,13 +26,6 @@ static _Thread_local struct {
 
 void nn_observe(NNObserver fn, void *ctx) { observer.fn = fn, observer.ctx = ctx; }
 
-Module *nn_running(int i)
-{
-    const Frame *f = running;
-    while (f && i-- > 0) f = f->up;
-    return f ? f->module : NULL;
-}
-
 /* ---- where ----------------------------------------------------------------------------------- */
 
 /* Its own children first: a module looks for one in each forward of a tree that changed. */

@@ -310,7 +310,7 @@ def copy_tree():
         if not os.path.exists(to) or open(to, "rb").read() != copied(name):
             shutil.copy(name, to)
             open(to, "wb").write(copied(name))
-            changed |= name.startswith((*BUILT, "include", "test", "mk", "Makefile")) and not name.endswith(".py")
+            changed |= name.startswith((*BUILT, "include", "test", "Makefile", "mk")) and name[-3:] != ".py"
     return changed
 
 

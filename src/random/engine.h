@@ -46,7 +46,6 @@ bool mt_valid(const Mt19937 *g);
 
 uint32_t mt_u32(Mt19937 *g);    /* next word of the sequence */
 uint64_t mt_u64(Mt19937 *g);    /* two words, the first one the high half */
-float mt_unit_f32(Mt19937 *g);  /* [0, 1), 24 bits of a word */
 double mt_unit_f64(Mt19937 *g); /* [0, 1), 53 bits of two words */
 
 /* mt_uniform - x_i = u (hi - lo) + lo on [lo, hi).   (torch.rand, Tensor.uniform_)

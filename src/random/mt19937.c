@@ -70,7 +70,6 @@ static inline double unit64(uint64_t word) { return (double)low53(word) * 0x1p-5
 
 uint32_t mt_u32(Mt19937 *g) { return next32(g); }
 uint64_t mt_u64(Mt19937 *g) { return next64(g); }
-float mt_unit_f32(Mt19937 *g) { return unit32(next32(g)); }
 double mt_unit_f64(Mt19937 *g) { return unit64(next64(g)); }
 
 /* The next words of the state as they stand, at most `most` of them and at least one; they count as handed

@@ -63,8 +63,5 @@ Tensor *tensor_normal_scalar_tensor(double mean, Tensor *std)
     if (check_null(std, op, 2) || draw_check_float(op, std->dtype)) return NULL;
     TensorScope scope = tensor_scope_open();
     Tensor *z = check_deviations(op, std) ? NULL : moved(normals_like(op, std, 0, 1), std, NULL);
-    const bool graph = tensor_set_grad_enabled(false);
-    z = z ? tensor_add_scalar(z, mean) : NULL;
-    tensor_set_grad_enabled(graph);
-    return tensor_scope_return(scope, z);
+    return tensor_scope_return(scope, z ? tensor_add_scalar(z, mean) : NULL); /* moved z has no graph */
 }

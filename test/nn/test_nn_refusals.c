@@ -6,7 +6,9 @@
 #include <tapegrad/nn/parametrize.h>
 #include "answers.h"
 
-enum { PATH = 512 }; /* bytes of the longest dotted name, with the 0 at its end */
+#define STARS7 "*.*.*.*.*.*.*"
+#define STARS8 "*." STARS7 /* as many as a rule may have */
+enum { PATH = 512 };       /* bytes of the longest dotted name, with the 0 at its end */
 
 static Tensor *f32(TensorShape shape) { return tensor_ones(shape, TENSOR_F32); }
 static Tensor *leaf(TensorShape shape) { return tensor_requires_grad_(f32(shape), true); }
@@ -201,6 +203,18 @@ static void load(TensorDict given, const NNRename *names, bool lenient)
     nn_free(m);
 }
 
+/* The parameter 1.2.3.4.5.6.7.8, given as 0.2.3.4.5.6.7.8 or under its name. */
+static void load_eighth(const NNRename *names)
+{
+    static char zero[] = "0.2.3.4.5.6.7.8", one[] = "1.2.3.4.5.6.7.8";
+    Module *top = bare(), *m = top;
+    for (char name[] = "1"; *name < '8'; ++*name) m = nn_child(m, name, bare());
+    nn_register_parameter(m, "8", f32(SHAPE(1)));
+    TensorDictItem item = { *names->from == '0' ? zero : one, f32(SHAPE(1)) };
+    nn_load_state_dict(top, (TensorDict){ .count = 1, .item = &item }, .names = names);
+    nn_free(top);
+}
+
 static void dicts(void)
 {
     static char weight[] = "weight", bias[] = "bias", other[] = "other";
@@ -209,6 +223,8 @@ static void dicts(void)
     TensorDictItem both[] = { { weight, w }, { bias, b } }, wrong[] = { { weight, w }, { bias, three } },
                    more[] = { { weight, w }, { bias, b }, { other, b } },
                    gap[] = { { weight, w }, { bias, NULL } };
+    TensorDictItem eight[] = { { (char[]){ "1.2.3.4.5.6.7.8" }, w } },
+                   nine[] = { { (char[]){ "1.2.3.4.5.6.7.8.9" }, w } };
     TensorDict built = { 0 };
     memset(fits, 'a', PATH - 1), memset(over, 'a', PATH);
     ANSWER(nn_dict_set(NULL, "a", w));
@@ -226,6 +242,10 @@ static void dicts(void)
     ANSWER(load((TensorDict){ .count = 2, .item = wrong }, NULL, true));
     ANSWER(load((TensorDict){ .count = 2, .item = both }, NN_NAMES(NN_RENAME("bias", "weight")), false));
     ANSWER(load((TensorDict){ .count = 2, .item = both }, NN_NAMES(NN_RENAME("x*", "y*")), false));
+    ANSWER(load((TensorDict){ .count = 1, .item = eight }, NN_NAMES(NN_RENAME(STARS8, "weight")), true));
+    ANSWER(load_eighth(NN_NAMES(NN_RENAME("0." STARS7, "1." STARS7))));
+    ANSWER(load_eighth(NN_NAMES(NN_RENAME(STARS8, STARS8))));
+    ANSWER(load((TensorDict){ .count = 1, .item = nine }, NN_NAMES(NN_RENAME(STARS8 ".*", "weight")), true));
     ANSWER(load((TensorDict){ .count = 1, .item = both }, NN_NAMES(NN_RENAME("weight", fits)), false));
     ANSWER(load((TensorDict){ .count = 1, .item = both }, NN_NAMES(NN_RENAME("weight", over)), false));
     nn_dict_free(built);

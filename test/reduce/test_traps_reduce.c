@@ -358,6 +358,21 @@ static void test_cdist_of_near_neighbours_keeps_its_digits(void **state)
 }
 
 /* The short powers of f32 against those of f64, over several chunks; one set against a copy of itself. */
+static void test_two_results_and_operands_in_their_order(void **state)
+{
+    (void)state;
+    Tensor *x = VECTOR(1, 2, 6), *mean = NULL;
+    EXPECT(tensor_var_mean(x, .mean = &mean), 7);
+    EXPECT(mean, 3);
+    EXPECT(tensor_std_mean(x, .correction = 0, .mean = &mean), sqrt(14. / 3));
+    EXPECT(mean, 3);
+    EXPECT(tensor_var_mean(x), 7);
+    EXPECT(tensor_dist(VECTOR(1, 5), VECTOR(4, 1)), 5);
+    EXPECT(tensor_dist(VECTOR(1, 5), VECTOR(4, 1), 1), 7);
+    EXPECT(tensor_rfloat_power_scalar(x, 2), 2, 4, 64);
+    EXPECT(tensor_float_power_scalar(x, 2), 1, 4, 36);
+}
+
 static void test_distances_of_any_power(void **state)
 {
     (void)state;
@@ -548,6 +563,7 @@ int main(void)
         T(logcumsumexp_of_infinities),
         T(diff_joins_what_is_given),
         T(cdist_gradient_is_0_at_distance_0),
+        T(two_results_and_operands_in_their_order),
         T(distances_of_any_power),
         T(cdist_of_near_neighbours_keeps_its_digits),
         T(matrix_product_over_nothing_is_0),
