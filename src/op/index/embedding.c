@@ -101,11 +101,9 @@ static int embedding_forward(OpCall *c)
     IndexPlan plan = plan_of(index, weight->shape[0], weight->shape[1]);
     if (run_gather(c, &plan, weight, index, y)) return -1;
     if (p->max_norm == 0 || y->numel == 0) return 0;
-    const bool was = tensor_set_grad_enabled(false);
     Tensor *held =
         embedding_held(tensor_reshape(y, SHAPE(index->numel, weight->shape[1])), p->max_norm, p->norm_type);
     held = held ? tensor_reshape(held, shape_of(y)) : NULL;
-    tensor_set_grad_enabled(was);
     return held ? raw_copy(y, held) : -1;
 }
 
@@ -182,11 +180,7 @@ static int place_forward(OpCall *c)
 {
     const PlaceParams *p = op_params(c);
     Tensor *index = op_input(c, 0), *g = op_input(c, 1), *y = op_output(c, 0);
-    if (p->scale_grad_by_freq && p->rows) {
-        bool was = tensor_set_grad_enabled(false);
-        g = by_frequency(index, g, p->rows);
-        tensor_set_grad_enabled(was);
-    }
+    if (p->scale_grad_by_freq && p->rows) g = by_frequency(index, g, p->rows);
     g = g ? own(raw_contiguous(g)) : NULL;
     Tensor *sum = g && g->dtype != y->dtype ? own(new_tensor(shape_of(y), g->dtype, y->place)) : y;
     if (!g || !sum || raw_fill(sum, 0)) return -1;

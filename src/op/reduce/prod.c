@@ -137,9 +137,7 @@ static int cumprod_forward(OpCall *c)
     const TensorDtype wide = floats ? TENSOR_F64 : TENSOR_I64;
     if (x->numel == 0) return 0;
     if (!on_host(x->place)) {
-        const bool was = tensor_set_grad_enabled(false);
         Tensor *y = x->ndim ? running(tensor_to(x, (TensorDtype)out->dtype), p->dim) : x;
-        tensor_set_grad_enabled(was);
         return y ? raw_copy(out, y) : -1;
     }
     x = own(raw_cast(x, wide));
