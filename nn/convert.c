@@ -12,6 +12,7 @@ typedef struct Change {
 typedef struct Convert {
     TensorDtype dtype;  /* TENSOR_DTYPES: keep it */
     const char *device; /* NULL: keep it */
+    const char *function;
     Change *change;
     int n;
 } Convert;
@@ -32,9 +33,12 @@ static bool is_listed(const Convert *c, const Tensor *t)
 
 static int make(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
 {
-    (void)path, (void)is_buffer;
+    (void)is_buffer;
     Convert *c = ctx;
     if (is_listed(c, t->tensor)) return 0;
+    if (!tensor_is_leaf(t->tensor))
+        return tensor_fail(TENSOR_EGRAD, c->function, "%s is the result of an op: register it detached",
+                           path);
     TensorScope scope = tensor_scope_open();
     Tensor *grad = tensor_grad(t->tensor), *data = converted(c, tensor_detach(t->tensor));
     Tensor *new_grad = data && grad ? converted(c, grad) : NULL;
@@ -61,12 +65,12 @@ static int count_tensor(void *ctx, const char *path, ModuleTensor *t, bool is_bu
 
 static void set_lazy_dtype(Module *m, void *ctx) { m->lazy_dtype = *(TensorDtype *)ctx; }
 
-static int convert(Module *m, Convert c, const char *function)
+static int convert(Module *m, Convert c)
 {
     int most = 0;
     if (nn_walk(m, count_tensor, &most)) return -1;
     c.change = calloc((size_t)most + 1, sizeof *c.change);
-    if (!c.change) return tensor_fail(TENSOR_ENOMEM, function, "out of memory");
+    if (!c.change) return tensor_fail(TENSOR_ENOMEM, c.function, "out of memory");
     bool was = tensor_set_grad_enabled(false);
     int status = nn_walk(m, make, &c);
     tensor_set_grad_enabled(was);
@@ -85,12 +89,12 @@ int nn_to(Module *module, TensorDtype dtype)
     if (nn_null(module, "nn_to")) return -1;
     if (!tensor_dtype_is_float(dtype))
         return tensor_fail(TENSOR_EDTYPE, "nn_to", "%s: parameters are floating", tensor_dtype_name(dtype));
-    return convert(module, (Convert){ .dtype = dtype }, "nn_to");
+    return convert(module, (Convert){ .function = "nn_to", .dtype = dtype });
 }
 
 int nn_to_device(Module *module, const char *device)
 {
     if (nn_null(module, "nn_to_device")) return -1;
     if (!device) return tensor_fail(TENSOR_ENULL, "nn_to_device", "the device is NULL");
-    return convert(module, (Convert){ .dtype = TENSOR_DTYPES, .device = device }, "nn_to_device");
+    return convert(module, (Convert){ .function = "nn_to_device", .dtype = TENSOR_DTYPES, .device = device });
 }

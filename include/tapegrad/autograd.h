@@ -36,10 +36,10 @@ TAPEGRAD_API int tensor_set_grad(Tensor *x, Tensor *grad);
 
 /* tensor_set_data - x takes the storage, strides, dtype, device and version of data, and shares the storage
  * from then on (PyTorch's x.data = data).  The handle stays: an optimizer or a module that holds x sees the
- * new values.  Earlier views and detached tensors of x keep the old storage, and are no longer views of x.  A
- * graph recorded before keeps the old values; its gradients arrive in the new dtype.  ESHAPE: another shape.
- * EDTYPE: x requires a gradient and data is not floating.  EGRAD: x is no leaf, is a view, or has a .grad of
- * another dtype or device: drop that first (tensor_set_grad(x, NULL)). */
+ * new values.  Earlier views and detached tensors of x keep the old storage, and are no longer views of x; a
+ * view x is none any more.  A graph recorded before keeps the old values; its gradients arrive in the new
+ * dtype.  ESHAPE: another shape.  EDTYPE: x requires a gradient and data is not floating.  EGRAD: x is no
+ * leaf, or has a .grad of another dtype or device: drop that first (tensor_set_grad(x, NULL)). */
 TAPEGRAD_API int tensor_set_data(Tensor *x, Tensor *data);
 
 /* tensor_retain_grad - makes backward fill the .grad of this non-leaf too.  EGRAD: x requires no gradient. */
@@ -369,8 +369,8 @@ TAPEGRAD_API Tensor *tensor_apply_(const TensorOp *op, Tensor *const *inputs, in
 /* tensor_apply_text - runs a built-in op by its name, with options as text: tensor_apply_text("sum", &x, 1,
  * "dim=1 keepdim=true").  Options are the members of the op's struct, by name, separated by spaces; others
  * keep their defaults; NULL means "".  Numbers are written as in C, booleans true and false, lists [0 2],
- * enums by name (reduction=sum) or number.  EVALUE: an unknown op; an option that is unknown, of another
- * type, given twice, or required and missing.
+ * enums by name (reduction=sum) or number.  Optional inputs at the end may be left out.  EVALUE: an unknown
+ * op; an option that is unknown, of another type, given twice, or required and missing.
  * tensor_apply_text_all - gives every result, as tensor_apply_all. */
 TAPEGRAD_API Tensor *tensor_apply_text(const char *name, Tensor *const *inputs, int n, const char *options);
 TAPEGRAD_API int tensor_apply_text_all(const char *name, Tensor *const *inputs, int n, const char *options,

@@ -469,7 +469,8 @@ TAPEGRAD_API Module *nn_get_module(Module *module, const char *path);
 
 /* nn_to - casts all floating parameters, buffers and gradients to dtype; nn_to_device - moves all to device.
  * The handles stay and change their data (tensor_set_data): pointers in your struct and in an optimizer
- * remain valid, and the optimizer moves its state at its next step.  All or nothing. */
+ * remain valid, and the optimizer moves its state at its next step.  All or nothing.  EGRAD: a buffer is the
+ * result of a recorded op (tensor_detach it). */
 TAPEGRAD_API int nn_to(Module *module, TensorDtype dtype);
 TAPEGRAD_API int nn_to_device(Module *module, const char *device);
 

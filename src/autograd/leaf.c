@@ -76,9 +76,10 @@ static int check_new_data(Tensor *x, Tensor *data)
     if (check_null(x, op, 1) || check_null(data, op, 2)) return -1;
     const char *had = tensor_dtype_name((TensorDtype)x->dtype),
                *given = tensor_dtype_name((TensorDtype)data->dtype);
-    if (x->entry || x->base)
-        return fail(TENSOR_EGRAD, op, "%s is %s: only the data of a leaf can be replaced", S(x),
-                    x->entry ? "the result of an op" : "a view");
+    if (history_of(x) < 0) return -1;
+    if (x->entry)
+        return fail(TENSOR_EGRAD, op, "%s is the result of an op: only the data of a leaf can be replaced",
+                    S(x));
     if (!shape_equal(shape_of(x), shape_of(data)))
         return fail(TENSOR_ESHAPE, op, "%s for a tensor %s", S(data), S(x));
     if (x->flags & FLAG_REQUIRES_GRAD && !dtype_is_float(data->dtype))
@@ -99,7 +100,10 @@ int tensor_set_data(Tensor *x, Tensor *data)
     memcpy(x->stride, data->stride, x->ndim * sizeof *x->stride);
     x->flags = (uint8_t)((x->flags & ~FLAG_CONTIGUOUS) | (data->flags & FLAG_CONTIGUOUS));
     x->epoch++; /* views of it find that they are none any more */
+    Tensor *base = x->base;
+    x->base = NULL;
     storage_release(old);
+    take_back(base);
     return 0;
 }
 

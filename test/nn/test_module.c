@@ -207,6 +207,35 @@ static void over_the_tree(void **state)
     tensor_scope_close(scope);
 }
 
+/* A parameter may be a view of something else, weight_norm's magnitudes are: an optimizer made before trains
+ * it after nn_to.  A buffer that has a history is refused before anything changes. */
+static void views_and_histories_convert(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(1);
+    Module *net = nn_weight_norm(nn_linear(3, 2));
+    Tensor *base = tensor_ones(SHAPE(4), TENSOR_F32);
+    Tensor *part = nn_register_parameter(net, "part", tensor_narrow(base, 0, 0, 2));
+    Optimizer *opt = optim_sgd(nn_parameters(net), .lr = .1, .momentum = .9);
+    for (int k = 0; k < 3; k++) {
+        const TensorDtype dtype = k ? TENSOR_F64 : TENSOR_F32;
+        assert_int_equal(nn_to(net, dtype), 0);
+        Tensor *y = nn_forward(net, tensor_ones(SHAPE(2, 3), dtype)),
+               *was = tensor_clone(nn_get(net, "weight"));
+        optim_zero_grad(opt);
+        tensor_backward(tensor_add(tensor_sum(tensor_square(y)), tensor_sum(tensor_square(part))));
+        assert_int_equal(optim_step(opt), 0);
+        assert_false(tensor_equal(was, nn_get(net, "weight")));
+    }
+    assert_int_equal(tensor_dtype(part), TENSOR_F64);
+    nn_register_buffer(net, "history", tensor_square(part));
+    assert_status_error(nn_to(net, TENSOR_F32), TENSOR_EGRAD);
+    assert_int_equal(tensor_dtype(nn_get(net, "bias")), TENSOR_F64);
+    optim_free(opt), nn_free(net);
+    tensor_scope_close(scope);
+}
+
 /* ---- state dicts ----------------------------------------------------------------------------- */
 
 static Module *two_layers(void) { return nn_sequential(nn_linear(3, 2), nn_batch_norm1d(2)); }
@@ -441,9 +470,18 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remember, nothing_left)
     const struct CMUnitTest tests[] = {
-        TEST(test_modes_come_back),   TEST(names), TEST(tied),        TEST(shared),  TEST(ownership_errors),
-        TEST(over_the_tree),          TEST(load),  TEST(load_errors), TEST(buffers), TEST(summary),
+        TEST(test_modes_come_back),
+        TEST(names),
+        TEST(tied),
+        TEST(shared),
+        TEST(ownership_errors),
+        TEST(over_the_tree),
+        TEST(load),
+        TEST(load_errors),
+        TEST(buffers),
+        TEST(summary),
         TEST(load_is_all_or_nothing),
+        TEST(views_and_histories_convert),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
