@@ -73,7 +73,17 @@ WITH(celu, "CELU", NNEluArgs, elu, MAYBE_(celu, x, a->alpha))
 WITH(softplus, "Softplus", NNSoftplusArgs, softplus, tensor_softplus(x, a->beta, a->threshold))
 WITH(softshrink, "Softshrink", NNShrinkArgs, shrink, tensor_softshrink(x, a->lambd))
 WITH(hardshrink, "Hardshrink", NNShrinkArgs, shrink, tensor_hardshrink(x, a->lambd))
-WITH(hardtanh, "Hardtanh", NNHardtanhArgs, hardtanh, MAYBE_(hardtanh, x, a->min_val, a->max_val))
+static int ordered(Module *self, const void *args)
+{
+    const NNHardtanhArgs *a = args;
+    if (!(a->min_val >= a->max_val)) return 0; /* NaN, too, as PyTorch */
+    return tensor_fail(TENSOR_EVALUE, self->kind->function, "min_val %g, max_val %g: want min_val < max_val",
+                       a->min_val, a->max_val);
+}
+KIND(hardtanh, "Hardtanh", NNHardtanhArgs,
+     (NN_OPTIONS(NNHardtanhArgs, nn_hardtanh_defaults, hardtanh_fields), .init = ordered, ),
+     MAYBE_(hardtanh, x, a->min_val, a->max_val))
+Module *nn_hardtanh_args(NNHardtanhArgs args) { return nn_make(&hardtanh_kind, &args); }
 WITH(rrelu, "RReLU", NNRreluArgs, rrelu,
      MAYBE_(rrelu, x, .lower = a->lower, .upper = a->upper, .training = self->training))
 WITH(gelu, "GELU", NNGeluArgs, gelu, tensor_gelu(x, .approximate = a->approximate))

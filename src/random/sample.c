@@ -66,8 +66,9 @@ Tensor *draw_slopes(const Tensor *x, const char *op, double lower, double upper)
            *slope = own(new_tensor(shape_of(x), x->dtype, &cpu_place)), *there = slope;
     if (!host || !slope) return NULL;
     Mt19937 *g = &random_generator()->mt;
+    const bool wide = x->dtype == TENSOR_F64;
+    if (!wide) lower = (float)lower, upper = (float)upper; /* as PyTorch */
     for (int64_t i = 0; i < x->numel; i++) {
-        const bool wide = x->dtype == TENSOR_F64;
         const double value = wide ? ((const double *)host->data)[i] : (double)((const float *)host->data)[i];
         const double drawn = value <= 0 ? mt_unit_f64(g) * (upper - lower) + lower : 1;
         if (wide) ((double *)slope->data)[i] = drawn;

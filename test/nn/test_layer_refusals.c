@@ -27,6 +27,9 @@ static void lists(void)
     nn_free(m);
     ANSWER(nn_embedding(4, 3, .weight = f32(SHAPE(3, 4))));
     ANSWER(nn_embedding_bag_from_pretrained(f32(SHAPE(4))));
+    ANSWER(nn_hardtanh(1, 1));
+    ANSWER(nn_hardtanh(2, 1));
+    ANSWER(nn_hardtanh(.max_val = -INFINITY));
 }
 
 static void attention(void)

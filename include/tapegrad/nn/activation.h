@@ -140,7 +140,7 @@ typedef struct NNHardtanhArgs {
 } NNHardtanhArgs;
 #define NN_HARDTANH_DEFAULTS .min_val = -1, .max_val = 1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const NNHardtanhArgs nn_hardtanh_defaults;
-/* nn_hardtanh - min(max(x, min_val), max_val).  EVALUE: min_val > max_val. */
+/* nn_hardtanh - min(max(x, min_val), max_val).  EVALUE: min_val >= max_val, as in PyTorch. */
 #define nn_hardtanh(...) NN_ACTIVATION_(nn_hardtanh_args, NNHardtanhArgs, HARDTANH, __VA_ARGS__)
 TAPEGRAD_API Module *nn_hardtanh_args(NNHardtanhArgs args);
 

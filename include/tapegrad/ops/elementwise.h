@@ -220,7 +220,8 @@ TAPEGRAD_API Tensor *tensor_to_device(Tensor *x, const char *device);
  *   tensor_dropout                y_i = 0, or x_i / (1 - p)
  *   tensor_dropout1d              channels of [N, C, L] or [C, L] (ESHAPE: another rank)
  *   tensor_dropout2d              channels of [N, C, ...] (ESHAPE: rank below 2, unless x is returned)
- *   tensor_dropout3d              channels of [N, C, D, H, W] or [C, D, H, W] (ESHAPE: another rank)
+ *   tensor_dropout3d              channels of [N, C, D, H, W], or of [C, ...] (ESHAPE: rank 0, unless x is
+ *                                 returned)
  *   tensor_alpha_dropout          a x_i + b, with -1.7581 (selu's limit) for a dropped x_i; a and b keep
  *                                 mean 0 and variance 1
  *   tensor_feature_alpha_dropout  the same for whole channels, as dropout2d */

@@ -214,7 +214,8 @@ typedef struct TensorVanderArgs {
 TAPEGRAD_API extern const TensorVanderArgs tensor_vander_defaults;
 
 /* tensor_vander - powers of each element, [..., m] -> [..., m, n]: from n - 1 down to 0, or, .increasing,
- * from 0 up to n - 1, which is torch.linalg.vander.  Integers and bool give i64. */
+ * from 0 up to n - 1, which is torch.linalg.vander and takes rank 0 as [1].  Integers and bool give i64.
+ * ESHAPE: rank 0. */
 #define tensor_vander(...) \
     TENSOR_CALL_(tensor_vander_args, TensorVanderArgs, TENSOR_VANDER_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_vander_args(TensorVanderArgs args);

@@ -134,7 +134,7 @@ TAPEGRAD_API extern const TensorAttentionArgs tensor_attention_defaults;
  *   query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V]; leading dimensions broadcast
  *   attn_mask broadcasts to [..., L, S]
  *     bool      true: attend (the opposite of masks of multi-head attention)
- *     floating  added to the scores; may have a gradient
+ *     f32, or query's dtype: added to the scores; may have a gradient
  *
  * is_causal: row i attends to columns 0..i, for any L and S; EVALUE together with a mask.
  * dropout_p: dropout of the probabilities, always applied: pass 0 in eval.

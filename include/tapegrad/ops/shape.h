@@ -348,7 +348,7 @@ typedef struct TensorRollArgs {
 TAPEGRAD_API extern const TensorRollArgs tensor_roll_defaults;
 
 /* tensor_roll(x, DIMS(1), DIMS(0)) - y[(j + shifts[i]) mod size] = x[j] along each dims[i].
- * EVALUE: not as many shifts as dims.  EINDEX: rank 0 with dims. */
+ * EVALUE: no shifts, or not as many as dims.  EINDEX: rank 0 with dims. */
 #define tensor_roll(...) \
     TENSOR_CALL_(tensor_roll_args, TensorRollArgs, TENSOR_ROLL_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_roll_args(TensorRollArgs args);

@@ -82,7 +82,7 @@ static int check_1d(OpCall *c)
 static int check_3d(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
-    if (x->ndim != 4 && x->ndim != 5)
+    if (x->ndim < 1 && drops(op_params(c), x))
         return op_fail(c, TENSOR_ESHAPE, "%s: want [batch, channels, depth, height, width], or without batch",
                        S(x));
     return dropout_check(c);
@@ -115,7 +115,7 @@ static int drop_slices(OpCall *c, int leading)
 
 static int compose_channels(OpCall *c) { return drop_slices(c, 2); }
 static int compose_1d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 1); }
-static int compose_3d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim - 3); }
+static int compose_3d(OpCall *c) { return drop_slices(c, op_input(c, 0)->ndim == 5 ? 2 : 1); }
 
 const OpField dropout_fields[] = { OP_OPTION(TensorDropoutArgs, p),
                                    OP_OPTION(TensorDropoutArgs, training),
@@ -168,8 +168,9 @@ const TensorOp op_dropout3d = {
     .shape = check_3d,
     .compose = compose_3d,
     .torch = "nn.functional.dropout3d",
-    .samples = "2x3x2x2x2; 4x2x1x3 {p=.25}; 2x3x1x2x2 {p=1}; 2x1x2x2 {training=0}; 2x3x1x1 {p=0}; 0x3x2x2x2",
-    .errors = "2x3x4 ! ESHAPE; 2x3x2x2x2x1 ! ESHAPE; 2x3x2x2 {p=-1} ! EVALUE; 2x3x2x2@i64 ! EDTYPE",
+    .samples = "2x3x2x2x2; 4x2x1x3 {p=.25}; 2x3x1x2x2 {p=1}; 2x1x2x2 {training=0}; 2x3x1x1 {p=0}; 0x3x2x2x2; "
+               "2x3; 3; 2x3x1x1x2x1; 3 {training=0}; {p=0}; {training=0}",
+    .errors = " ! ESHAPE; 2x3x2x2 {p=-1} ! EVALUE; 3 {p=2 training=0} ! EVALUE; 2x3x2x2@i64 ! EDTYPE",
 };
 REGISTER_OPS(&op_dropout, &op_dropout1d, &op_dropout3d, &op_dropout2d);
 
@@ -193,15 +194,11 @@ Tensor *tensor_dropout_args(TensorDropoutArgs a) { return dropout_apply(&op_drop
 Tensor *tensor_dropout_args_(TensorDropoutArgs a) { return dropout_apply_(&op_dropout, &a, SITE); }
 Tensor *tensor_dropout2d_args(TensorDropoutArgs a) { return dropout_apply(&op_dropout2d, &a, SITE); }
 
-/* These refuse other ranks whatever p. */
+Tensor *tensor_dropout3d_args(TensorDropoutArgs a) { return dropout_apply(&op_dropout3d, &a, SITE); }
+
+/* Refuses other ranks whatever p. */
 Tensor *tensor_dropout1d_args(TensorDropoutArgs a)
 {
     const bool fits = a.input && (a.input->ndim == 2 || a.input->ndim == 3);
     return fits ? dropout_apply(&op_dropout1d, &a, SITE) : APPLY(&op_dropout1d, &a, a.input);
-}
-
-Tensor *tensor_dropout3d_args(TensorDropoutArgs a)
-{
-    const bool fits = a.input && (a.input->ndim == 4 || a.input->ndim == 5);
-    return fits ? dropout_apply(&op_dropout3d, &a, SITE) : APPLY(&op_dropout3d, &a, a.input);
 }

@@ -203,9 +203,9 @@ static int vander_shape(OpCall *c)
 {
     TensorVanderArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
-    if (x->ndim < 1) return op_fail(c, TENSOR_ESHAPE, "%s: want vectors", S(x));
+    if (x->ndim < 1 && !p->increasing) return op_fail(c, TENSOR_ESHAPE, "%s: want vectors", S(x));
     if (p->n < -1) return op_fail(c, TENSOR_EVALUE, "n = %lld must not be negative", (long long)p->n);
-    if (p->n == -1) p->n = x->shape[x->ndim - 1];
+    if (p->n == -1) p->n = x->ndim ? x->shape[x->ndim - 1] : 1;
     return 0;
 }
 
@@ -215,6 +215,7 @@ static int vander(OpCall *c)
     Tensor *x = op_input(c, 0);
     int64_t shape[TENSOR_MAX_DIMS];
     if (!dtype_is_float(x->dtype)) x = tensor_to(x, TENSOR_I64);
+    if (x && x->ndim == 0) x = tensor_unsqueeze(x, 0);
     Tensor *column = x ? tensor_unsqueeze(x, -1) : NULL;
     if (!column) return -1;
     const int last = x->ndim;
@@ -256,8 +257,9 @@ const TensorOp op_vander = { .name = "vander",
                              .shape = vander_shape,
                              .compose = vander,
                              .flags = OP_ANY_DEVICE | OP_ROUND_ONCE,
-                             .samples = "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; "
-                                        "3@i64; 2x3; 2x1x3 {n=2 increasing=1}; 0x2; 2@bool",
+                             .samples =
+                                 "3; 3 {n=5}; 4 {n=2 increasing=1}; 3 {n=1}; 3 {n=0}; 0; 0 {n=3}; "
+                                 "3@i64; 2x3; 2x1x3 {n=2 increasing=1}; 0x2; 2@bool; {n=3 increasing=1}",
                              .errors = " ! ESHAPE; 3 {n=-2} ! EVALUE" };
 REGISTER_OPS(&op_trace, &op_block_diag, &op_vander);
 

@@ -59,9 +59,9 @@ static int check_operands(OpCall *c)
         return op_fail(c, TENSOR_ESHAPE, "query %s and key %s: the last sizes differ", S(q), S(k));
     if (k->shape[k->ndim - 2] != v->shape[v->ndim - 2])
         return op_fail(c, TENSOR_ESHAPE, "key %s and value %s: the lengths differ", S(k), S(v));
-    if (mask && mask->dtype != TENSOR_BOOL && !dtype_is_float(mask->dtype))
-        return op_fail(c, TENSOR_EDTYPE, "attn_mask is %s: want bool or a floating dtype",
-                       tensor_dtype_name((TensorDtype)mask->dtype));
+    if (mask && mask->dtype != TENSOR_BOOL && mask->dtype != TENSOR_F32 && mask->dtype != q->dtype)
+        return op_fail(c, TENSOR_EDTYPE, "attn_mask is %s, query %s: want bool, f32 or the query's dtype",
+                       tensor_dtype_name((TensorDtype)mask->dtype), tensor_dtype_name((TensorDtype)q->dtype));
     return 0;
 }
 

@@ -80,6 +80,7 @@ static int roll_shape(OpCall *c)
     const Tensor *x = op_input(c, 0);
     int64_t dims[TENSOR_MAX_DIMS];
     bool flat = p->dims.ndim == 0 && p->shifts.ndim == 1;
+    if (p->shifts.ndim == 0) return op_fail(c, TENSOR_EVALUE, "%s: no shifts", S(x));
     if (!flat && p->dims.ndim != p->shifts.ndim)
         return op_fail(c, TENSOR_EVALUE, "%d shifts for %d dimensions: want as many, or one shift alone",
                        p->shifts.ndim, p->dims.ndim);
@@ -112,7 +113,7 @@ static int roll_forward(OpCall *c)
     const TensorRollArgs *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = op_output(c, 0);
     if (x->numel == 0) return 0;
-    if (x->ndim == 0 || p->shifts.ndim == 0) return raw_copy(y, x);
+    if (x->ndim == 0) return raw_copy(y, x);
     if (p->dims.ndim == 0) {
         Tensor *dense = own(raw_contiguous(x));
         Tensor *flat = dense ? own(new_view(dense, 1, &x->numel, (int64_t[]){ 1 }, 0)) : NULL;
@@ -155,7 +156,7 @@ static const TensorOp op_roll = {
     .samples = "5 {shifts=[2] dims=[0]}; 3x4 {shifts=[-1 6] dims=[1 0]}; 2x3 {shifts=[4]}; 0x3 {shifts=[1] "
                "dims=[1]}; {shifts=[1]}; 3x4 {shifts=[1 1] dims=[0 0]}",
     .errors = "3 {shifts=[1 2] dims=[0]} ! EVALUE; 3 {shifts=[1] dims=[1]} ! EINDEX; 3 {shifts=[]  dims=[0]} "
-              "! EVALUE; {shifts=[1] dims=[0]} ! EINDEX"
+              "! EVALUE; {shifts=[1] dims=[0]} ! EINDEX; 3 {shifts=[]} ! EVALUE"
 };
 REGISTER_OPS(&op_roll);
 
