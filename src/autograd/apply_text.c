@@ -1,4 +1,5 @@
 /* apply_text.c - runs an op by its name, with options as text. */
+#include <string.h>
 #include "options.h"
 
 static void option_names(const TensorOp *op, char *text, size_t size)
@@ -34,6 +35,16 @@ static int refuse(const TensorOp *op, OptionFault fault, const char *at, const c
     }
 }
 
+/* Optional inputs at the end may be left out: all, cleared, gets those given.  Returns the op's number. */
+static int with_optional(const TensorOp *op, Tensor *const *inputs, int n, Tensor **all)
+{
+    if (n < 1 || n >= op->arity) return n; /* also if any number will do */
+    const unsigned missing = ((1u << (op->arity - n)) - 1) << n;
+    if ((op->optional & missing) != missing) return n;
+    memcpy(all, inputs, (size_t)n * sizeof *all);
+    return op->arity;
+}
+
 static int apply_text(const char *name, Tensor *const *inputs, int n, const char *options, Tensor **outputs,
                       int count, const char *function, const void *site)
 {
@@ -49,9 +60,11 @@ static int apply_text(const char *name, Tensor *const *inputs, int n, const char
         return fail(TENSOR_ENULL, op->name, "the array of %s is NULL", inputs ? "results" : "inputs");
     if (op->params > CALL_PARAMS)
         return fail(TENSOR_EVALUE, op->name, "its parameters take more than %d bytes", CALL_PARAMS);
+    Tensor *all[OP_MAX_INPUTS] = { NULL };
+    const int given = with_optional(op, inputs, n, all);
     const OptionFault fault = options_read(op, &at, 0, params, &room, &option, &length);
     if (fault) return refuse(op, fault, at, option, length);
-    return op_apply(op, inputs, n, op->params ? params : NULL, site, outputs, count);
+    return op_apply(op, given > n ? all : inputs, given, op->params ? params : NULL, site, outputs, count);
 }
 
 Tensor *tensor_apply_text(const char *name, Tensor *const *inputs, int n, const char *options)

@@ -6,6 +6,7 @@
  * Their memory comes from the system: the profiler is no part of what it counts.  Without memory for more it
  * goes on with what it has.
  *  - A begin starts a new run; spans and ranges of an older one count nothing when they end. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -215,7 +216,7 @@ void profile_unlock(void) { pthread_mutex_unlock(&lock); }
 
 static const char *asked(void)
 {
-    const char *path = getenv("TAPEGRAD_PROFILE");
+    const char *path = secure_getenv("TAPEGRAD_PROFILE");
     return path && *path && strcmp(path, "0") != 0 ? path : NULL;
 }
 

@@ -211,6 +211,12 @@ static void test_text(void **state)
     assert_int_equal(tensor_ndim(y), 2);
     assert_float_equal(tensor_get(y, SHAPE(1, 0)), 3, 0);
     assert_float_equal(tensor_item(tensor_apply_text("sum", &x, 1, NULL)), 6, 0);
+    Tensor *pair[] = { x, tensor_ones(SHAPE(4, 3), TENSOR_F32) };
+    assert_non_null(
+        tensor_apply_text("linear", pair, 2, NULL)); /* without the bias; but not without the weight */
+    assert_tensor_error(tensor_apply_text("linear", pair, 1, NULL), TENSOR_EVALUE);
+    assert_non_null(tensor_apply_text("binary_cross_entropy_with_logits", (Tensor *[]){ x, x }, 2, NULL));
+    assert_tensor_error(tensor_apply_text("linear", pair, 0, NULL), TENSOR_EVALUE);
     assert_tensor_error(tensor_apply_text("frobnicate", &x, 1, ""), TENSOR_EVALUE);
     assert_tensor_error(tensor_apply_text(NULL, &x, 1, ""), TENSOR_ENULL);
     static const struct {
