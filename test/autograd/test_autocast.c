@@ -253,6 +253,21 @@ static void test_casts_of_parameters_are_kept(void **unused)
     tensor_scope_close(scope);
 }
 
+static void test_casts_of_many_parameters_are_kept(void **unused)
+{
+    (void)unused;
+    enum { MANY = 150 }; /* the table begins with 64 places */
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_to(random_f32(2, 3, false), TENSOR_BF16), *w[MANY];
+    for (int i = 0; i < MANY; i++) w[i] = random_f32(3, 3, true);
+    const int64_t before = tensor_tape_length();
+    TENSOR_AUTOCAST(TENSOR_BF16)
+    for (int i = 0; i < 2 * MANY; i++) tensor_matmul(x, w[i % MANY]);
+    assert_int_equal(tensor_tape_length() - before, MANY + 2 * MANY);
+    OK;
+    tensor_scope_close(scope);
+}
+
 static void test_a_kept_cast_notices_writes(void **unused)
 {
     (void)unused;
@@ -489,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_blocks_nest),
         cmocka_unit_test(test_a_block_is_the_threads),
         cmocka_unit_test(test_casts_of_parameters_are_kept),
+        cmocka_unit_test(test_casts_of_many_parameters_are_kept),
         cmocka_unit_test(test_a_kept_cast_notices_writes),
         cmocka_unit_test(test_ops_of_the_users),
         cmocka_unit_test(test_in_place_casts_nothing),
