@@ -24,13 +24,13 @@ COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/m
                $(addprefix src/op/elementwise/,alpha_dropout.c dropout.c gumbel_softmax.c special_pairs.c) \
                $(addprefix src/,tensor/print.c tensor/error.c tensor/values.c device/device.c device/event.c \
                autograd/anomaly.c autograd/checkpoint.c autograd/saved.c) \
-               $(addprefix src/cpu/,product/gemm.c product/gemm_amx.c product/gemm_device.c conv/conv_bf16.c \
-               conv/direct.c conv/direct_weight.c)
+               $(addprefix src/cpu/product/,gemm.c gemm_amx.c gemm_device.c) \
+               $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
 COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c scheduler_state.c schedules.c swa.c \
                grad_scaler.c groups.c unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
-LEAN        := $(filter src/cpu/conv/%.c %/map.c %/select.c %/gemm_bf16.c \
+LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf16.c \
                %/copy.c %/scan.c %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c \
                %/elementwise/random.c %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c \
                %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c \

@@ -12,6 +12,8 @@ typedef struct BenchCase {
 
 extern const BenchCase bench_steps[], bench_kernels[], bench_small[]; /* each ends with a NULL name */
 
+double now(void); /* in seconds */
+
 /* Floating operations per second, all in registers; bytes per second of copies of so many bytes. */
 double ceiling_flops(void);
 double ceiling_copy(long bytes);

@@ -12,6 +12,7 @@ PyTorch's.
 CASES=regex chooses, ROUNDS and SECONDS say how long, FORMS="eager" leaves out torch.compile and
 channels_last, JSON=path writes the table as JSON; --names lists the cases.  AVX2=1 measures each case a
 second time with the vectors of both sides limited to AVX2, for a column of its ratios.
+CLOCK=cpu measures the CPU's time instead of the clock's, for one thread on a machine that does other work.
 PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures steps and inference there; the
 ceilings are the CPU's, so that no share is said.
 """
@@ -156,7 +157,8 @@ def main():
     ceiling = dict(flops=flops, copy=dict(zip((4 << 10, 4 << 20, 64 << 20), copies)))
     model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     machine = dict(cpu=model[1] if model else platform.machine(), device=DEVICE)
-    machine["date"] = time.strftime("%Y-%m-%d")
+    machine.update(date=time.strftime("%Y-%m-%d"), load=os.getloadavg())
+    machine["clock"] = os.environ.get("CLOCK", "wall")
     version = subprocess.run(
         [sys.executable, "-c", "import torch; print(torch.__version__)"], capture_output=True
     )

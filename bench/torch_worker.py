@@ -502,18 +502,21 @@ def count(block):
     return counter.get_total_flops()
 
 
+now = time.process_time if os.environ.get("CLOCK") == "cpu" else time.perf_counter
+
+
 def median_block(block, per, seconds):
-    t = time.perf_counter()
+    t = now()
     block()
     wait()
-    n = int(seconds / 5 / (time.perf_counter() - t + 1e-9)) + 1
+    n = int(seconds / 5 / (now() - t + 1e-9)) + 1
     found = []
     for _ in range(5):
-        t = time.perf_counter()
+        t = now()
         for _ in range(n):
             block()
         wait()
-        found.append((time.perf_counter() - t) / n / per * 1e9)
+        found.append((now() - t) / n / per * 1e9)
     return statistics.median(found)
 
 

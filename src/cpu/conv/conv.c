@@ -588,6 +588,8 @@ int cpu_conv2d_grad_weight(ConvArgs *a)
     if (a->out * p.rows == 0) return 0;
     if (a->batch == 0 || p.positions == 0) return p.loops->fill(a->weight, a->out * p.rows, NULL), 0;
     if (covers(&p)) return whole_grad_weight(&p) ? fail_memory("conv2d_grad_weight") : 0;
+    if (winograd_takes(a, DIRECT_GRAD_WEIGHT))
+        return winograd_grad_weight(a, threads_for(&p)) ? fail_memory("conv2d_grad_weight") : 0;
     if (by_blocks(&p, DIRECT_GRAD_WEIGHT))
         return direct_grad_weight(a, threads_for(&p)) ? fail_memory("conv2d_grad_weight") : 0;
     if (!p.depthwise) p = plan_for(a, cut_for(&p).channels * p.taps);

@@ -287,13 +287,14 @@ int winograd_grad_input(const ConvArgs *a, int threads) { return convolve(a, tru
  * which padding and half tiles are no large part. */
 bool winograd_takes(const ConvArgs *a, DirectPass pass)
 {
-    enum { LEAST_CHANNELS = 32, LEAST_SIZE = 6, LEAST_ALL_TILES = 96 };
+    enum { LEAST_CHANNELS = 32, LEAST_ALL_TILES = 96 };
     const bool turned = pass == DIRECT_GRAD_INPUT;
+    const int64_t least_size = pass == DIRECT_GRAD_WEIGHT ? 4 : 6;
     const int64_t high = turned ? a->h : a->oh, wide = turned ? a->w : a->ow;
-    return kernel_here()->input && pass != DIRECT_GRAD_WEIGHT && direct_takes(a, pass) && tensor_winograd() &&
-           a->kd == 1 && a->kh == 3 && a->kw == 3 && a->d == 1 && a->od == 1 && a->pad_d == 0 &&
-           a->stride_h == 1 && a->stride_w == 1 && a->dilation_h == 1 && a->dilation_w == 1 &&
-           a->pad_h <= 2 && a->pad_w <= 2 && a->in / a->groups >= LEAST_CHANNELS &&
-           a->out / a->groups >= LEAST_CHANNELS && high >= LEAST_SIZE && wide >= LEAST_SIZE &&
+    return kernel_here()->input && direct_takes(a, pass) && tensor_winograd() && a->kd == 1 && a->kh == 3 &&
+           a->kw == 3 && a->d == 1 && a->od == 1 && a->pad_d == 0 && a->stride_h == 1 && a->stride_w == 1 &&
+           a->dilation_h == 1 && a->dilation_w == 1 && a->pad_h <= 2 && a->pad_w <= 2 &&
+           a->in / a->groups >= LEAST_CHANNELS && a->out / a->groups >= LEAST_CHANNELS &&
+           high >= least_size && wide >= least_size &&
            a->batch * up(high, 2) * up(wide, 2) >= LEAST_ALL_TILES;
 }

@@ -70,6 +70,39 @@ static int output(const float *points, int64_t point, int64_t n, float *y, int64
     return sum == 0;
 }
 
+FORCE_INLINE void gradient_1d(const Vf32 *y, const int s, Vf32 *m, const int t)
+{
+    m[0] = y[0], m[t] = y[0] + y[s], m[2 * t] = y[0] - y[s], m[3 * t] = -y[s];
+}
+
+FORCE_INLINE void taps_1d(const Vf32 *m, const int s, Vf32 *g, const int t)
+{
+    const Vf32 half = all_f32(.5f), middle = (m[s] + m[2 * s]) * half;
+    g[0] = m[0] + middle, g[t] = (m[s] - m[2 * s]) * half, g[2 * t] = middle + m[3 * s];
+}
+
+static void gradient(const float *y, int64_t line, int64_t n, float *points, int64_t point)
+{
+    for (int64_t t = 0; t < n; t++, y += 2 * LANES, points += LANES) {
+        Vf32 d[4], h[8], m[16];
+        UNROLL for (int i = 0; i < 4; i++) d[i] = LOAD(y + i / 2 * line + i % 2 * LANES);
+        UNROLL for (int i = 0; i < 2; i++) gradient_1d(d + i, 2, h + i, 2);
+        UNROLL for (int i = 0; i < 4; i++) gradient_1d(h + 2 * i, 1, m + 4 * i, 1);
+        UNROLL for (int i = 0; i < 16; i++) STORE(points + i * point, m[i]);
+    }
+}
+
+static void taps(const float *points, int64_t point, int64_t n, float *w, int64_t tap)
+{
+    for (int64_t k = 0; k < n; k++, points += LANES, w += LANES) {
+        Vf32 m[16], h[12], g[9];
+        UNROLL for (int i = 0; i < 16; i++) m[i] = LOAD(points + i * point);
+        UNROLL for (int i = 0; i < 4; i++) taps_1d(m + i, 4, h + i, 4);
+        UNROLL for (int i = 0; i < 3; i++) taps_1d(h + 4 * i, 1, g + 3 * i, 1);
+        UNROLL for (int i = 0; i < 9; i++) STORE(w + i * tap, g[i]);
+    }
+}
+
 typedef int32_t Bits __attribute__((vector_size(BYTES)));
 
 static void spread(const float *x, int64_t step, int64_t n, float *sums)
@@ -82,5 +115,5 @@ static void spread(const float *x, int64_t step, int64_t n, float *sums)
     STORE(sums, size), STORE(sums + LANES, square);
 }
 
-const WinogradKernel ISA_NAME(winograd_kernel)[1] = { { input, weights, output, spread } };
+const WinogradKernel ISA_NAME(winograd_kernel)[1] = { { input, weights, output, gradient, taps, spread } };
 #endif

@@ -1,6 +1,6 @@
-/* winograd_kernel.h - the transforms of winograd.c, on vectors of channels.  winograd_kernel.c is compiled
- * once an instruction set; where input is NULL there are none.  The 16 points of a tile are `point` floats
- * apart. */
+/* winograd_kernel.h - the transforms of winograd.c and winograd_weight.c, on vectors of channels.
+ * winograd_kernel.c is compiled once an instruction set; where input is NULL there are none.  The 16 points
+ * of a tile are `point` floats apart. */
 #ifndef TAPEGRAD_CPU_WINOGRAD_KERNEL_H
 #define TAPEGRAD_CPU_WINOGRAD_KERNEL_H
 
@@ -15,6 +15,10 @@ typedef struct WinogradKernel {
     /* output - A^T m A of n tiles: `rows` (1 or 2) lines of y of `columns` pixels.
      * Returns whether all its values are finite. */
     int (*output)(const float *points, int64_t point, int64_t n, float *y, int64_t columns, int64_t rows);
+    /* gradient - A y A^T of n tiles of 2 x 2 pixels, beside each other, of two lines.
+     * taps - G^T m G of n vectors: 9 taps, `tap` floats apart. */
+    void (*gradient)(const float *y, int64_t line, int64_t n, float *points, int64_t point);
+    void (*taps)(const float *points, int64_t point, int64_t n, float *w, int64_t tap);
     /* spread - adds |x| and x^2 of n vectors, `step` floats apart, to sums [2][lanes]. */
     void (*spread)(const float *x, int64_t step, int64_t n, float *sums);
 } WinogradKernel;
