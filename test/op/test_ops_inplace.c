@@ -87,6 +87,8 @@ static Tensor *in_place_triu(Tensor **x, const void *params)
 FORMS(cumsum, x[0], DIM(cumsum))
 FORMS(cumprod, x[0], DIM(cumprod))
 FORMS(float_power, x[0], x[1])
+FORMS(igamma, x[0], x[1])
+FORMS(igammac, x[0], x[1])
 FORMS(lerp, x[0], x[1], number("lerp", "weight", params))
 FORMS(addcmul, x[0], x[1], x[2], number("addcmul", "value", params))
 FORMS(addcdiv, x[0], x[1], x[2], number("addcdiv", "value", params))
@@ -167,7 +169,7 @@ static const Pair pairs[] = {
             ROW(nan_to_num) ROW(round_decimals) ROW(float_power_scalar) ROW(addmm) ROW(baddbmm) ROW(addmv)
                 ROW(addr) ROW(addbmm) ROW(cumsum) ROW(cumprod) ROW(float_power) ROW(scatter_reduce)
                     ROW(index_reduce) ROW(put) ROW(index_put) ROW(index_copy) ROW(index_fill)
-                        ROW(index_fill_tensor) ROW(masked_scatter) ROW(renorm)
+                        ROW(index_fill_tensor) ROW(masked_scatter) ROW(renorm) ROW(igamma) ROW(igammac)
 };
 
 /* ---- the checks ------------------------------------------------------------------------------ */

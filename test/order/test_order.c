@@ -180,6 +180,10 @@ static void slopes_along_all_dims(void **state)
     assert_true(has(g[0], SHAPE(2, 3), "1 1 1 2 2 2"));
     assert_int_equal(tensor_gradient(indices(SHAPE(3), "1 2 4"), g), 1); /* of integers in f32 */
     assert_true(has(g[0], SHAPE(3), "1 1.5 2") && tensor_dtype(g[0]) == TENSOR_F32);
+    assert_int_equal(tensor_gradient(indices(SHAPE(3), "16777216 16777217 16777218"), g), 1);
+    assert_true(has(g[0], SHAPE(3), "1 1 1")); /* f32 does not hold the second */
+    assert_int_equal(tensor_gradient(indices(SHAPE(3), "1 2 4"), g, .coordinates = TENSORS(at)), 1);
+    assert_true(has(g[0], SHAPE(3), "1 1 1"));
     assert_int_equal(tensor_gradient(x, g, .spacing = 2, .coordinates = TENSORS(at), .dim = 1), -1);
     assert_refused(g[0], TENSOR_EVALUE);
     assert_int_equal(tensor_gradient(x, g, .coordinates = TENSORS(at)), -1);

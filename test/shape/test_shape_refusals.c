@@ -143,6 +143,8 @@ static void numbers(void)
     static int64_t dims[17];
     for (int k = 0; k < 65; k++) x[k] = line;
     ANSWER(tensor_gradient(m, NULL));
+    ANSWER(tensor_gradient(tensor_to(m, TENSOR_U8), part));
+    ANSWER(tensor_gradient(tensor_to(m, TENSOR_BOOL), part));
     ANSWER(tensor_gradient(m, part, .dims = { 17, dims }));
     ANSWER(tensor_gradient(m, part, .dim = 0, .dims = DIMS(1)));
     ANSWER(tensor_gradient(m, part, .dim = 2));

@@ -55,6 +55,8 @@ extern "C" {
 TAPEGRAD_API Tensor *tensor_zeta(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_igamma(Tensor *a, Tensor *b);
 TAPEGRAD_API Tensor *tensor_igammac(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_igamma_(Tensor *a, Tensor *b);
+TAPEGRAD_API Tensor *tensor_igammac_(Tensor *a, Tensor *b);
 
 /* tensor_lerp - a + weight (b - a).  Operands broadcast and have gradients, here and in the next two.
  * EDTYPE: not floats of one dtype. */

@@ -245,9 +245,9 @@ TAPEGRAD_API extern const TensorGradientArgs tensor_gradient_defaults;
  *   inside        (a^2 x_(i+1) + (b^2 - a^2) x_i - b^2 x_(i-1)) / (a b (a + b)), with the distances a before
  *                 and b after x_i; (x_(i+1) - x_(i-1)) / 2h for a = b = h
  *   at the edges  the slope between the last two; edge_order 2: that of a parabola through the last three
- * Returns the number of results, or -1.  EDTYPE: x is not floating.  ESHAPE: a dim has fewer than
- * edge_order + 1 elements, or coordinates are not vectors of the dims' sizes.  EVALUE: another edge_order, or
- * two kinds of spacing. */
+ * Integers give f32.  Returns the number of results, or -1.  EDTYPE: x is bool or u8.  ESHAPE: a dim has
+ * fewer than edge_order + 1 elements, or coordinates are not vectors of the dims' sizes.  EVALUE: another
+ * edge_order, or two kinds of spacing. */
 #define tensor_gradient(...) \
     TENSOR_CALL_(tensor_gradient_args, TensorGradientArgs, TENSOR_GRADIENT_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API int tensor_gradient_args(TensorGradientArgs args);

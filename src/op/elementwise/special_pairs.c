@@ -131,3 +131,5 @@ REGISTER_OPS(&op_zeta, &op_igamma, &op_igammac);
 Tensor *tensor_zeta(Tensor *a, Tensor *b) { return APPLY(&op_zeta, NULL, a, b); }
 Tensor *tensor_igamma(Tensor *a, Tensor *b) { return APPLY(&op_igamma, NULL, a, b); }
 Tensor *tensor_igammac(Tensor *a, Tensor *b) { return APPLY(&op_igammac, NULL, a, b); }
+Tensor *tensor_igamma_(Tensor *a, Tensor *b) { return APPLY_(&op_igamma, NULL, a, b); }
+Tensor *tensor_igammac_(Tensor *a, Tensor *b) { return APPLY_(&op_igammac, NULL, a, b); }

@@ -144,16 +144,24 @@ static int list_dims(const char *op, const TensorGradientArgs *a, int *dim)
     return n;
 }
 
+/* Integers in f64, which holds their differences, then f32. */
+static Tensor *slope_of(const TensorGradientArgs *a, Tensor *at, const SlopeParams *p, const void *site)
+{
+    Tensor *x = a->input;
+    if (dtype_is_float(x->dtype)) return op_apply1(&op_gradient, (Tensor *[]){ x, at }, 2, p, site);
+    Tensor *wide[2] = { tensor_to(x, TENSOR_F64), at ? tensor_to(at, TENSOR_F64) : NULL };
+    Tensor *y = !wide[0] || (at && !wide[1]) ? NULL : op_apply1(&op_gradient, wide, 2, p, site);
+    return y ? tensor_to(y, TENSOR_F32) : NULL;
+}
+
 static int slopes(const TensorGradientArgs *a, const int *dim, int n, const void *site)
 {
-    Tensor *x = dtype_is_float(a->input->dtype) ? a->input : tensor_to(a->input, TENSOR_F32);
-    for (int i = 0; x && i < n; i++) {
+    for (int i = 0; i < n; i++) {
         const SlopeParams p = { dim[i], a->spacings ? a->spacings[i] : a->spacing, a->edge_order };
-        Tensor *in[2] = { x, a->coordinates.count ? a->coordinates.item[i] : NULL };
-        a->results[i] = op_apply1(&op_gradient, in, 2, &p, site);
+        a->results[i] = slope_of(a, a->coordinates.count ? a->coordinates.item[i] : NULL, &p, site);
         if (!a->results[i]) return -1;
     }
-    return x ? n : -1;
+    return n;
 }
 
 int tensor_gradient_args(TensorGradientArgs a)
@@ -162,6 +170,9 @@ int tensor_gradient_args(TensorGradientArgs a)
     int dim[TENSOR_MAX_DIMS];
     if (TENSOR_CHECK_OPTIONS(op, a, tensor_gradient_defaults) || check_null(a.input, op, 1)) return -1;
     if (!a.results) return fail(TENSOR_ENULL, op, "the array for the results is NULL");
+    if (a.input->dtype == TENSOR_U8 || a.input->dtype == TENSOR_BOOL)
+        return fail(TENSOR_EDTYPE, op, "%s is %s: want numbers with a sign", S(a.input),
+                    tensor_dtype_name((TensorDtype)a.input->dtype));
     const int n = list_dims(op, &a, dim), given = a.coordinates.count;
     if (n < 0) return -1;
     parts_or_none(-1, a.results, n); /* until they are there */
