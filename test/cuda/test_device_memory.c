@@ -89,6 +89,55 @@ static void more_than_there_is(void **state)
     tensor_scope_close(scope);
 }
 
+enum { WAYS = 5 };
+
+static bool reads(int way, Tensor *x, const char *want)
+{
+    char text[1000];
+    float values[12];
+    switch (way) {
+    case 0: tensor_snprint(text, sizeof text, x); return !tensor_error_code() && strcmp(text, want) == 0;
+    case 1: return tensor_copy_to(x, values, sizeof values) == 0;
+    case 2: return tensor_to_device(x, "cpu") != NULL;
+    case 3: return tensor_equal(x, tensor_contiguous(x));
+    default: return tensor_first_nan(x) == -1 && !tensor_error_code();
+    }
+}
+
+static void fail_request(bool there, int64_t n)
+{
+    if (there) assert_int_equal(tensor_debug_fail_device_allocation(test_device(), n, true), 0);
+    else tensor_debug_fail_allocation(n, true);
+}
+
+/* Values of a transposed view are read through memory there and on the host: each request fails in turn. */
+static void reads_without_memory(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_transpose(tensor_reshape(pattern(12), SHAPE(3, 4)), 0, 1);
+    char want[1000];
+    tensor_snprint(want, sizeof want, x);
+    for (int way = 0; way < WAYS; way++)
+        for (int there = 0; there < 2; there++) {
+            const int64_t live = tensor_live_count();
+            int64_t n = 1;
+            for (bool done = false; !done; n++) {
+                TensorScope one = tensor_scope_open();
+                fail_request(there, n);
+                done = reads(way, x, want);
+                fail_request(there, 0);
+                if (!done) assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
+                tensor_error_clear();
+                tensor_scope_close(one);
+                assert_int_equal(tensor_live_count(), live);
+                assert_true(n < 50);
+            }
+            assert_true(n > 2);
+        }
+    tensor_scope_close(scope);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 enum { MiB = 1 << 20 };
@@ -173,9 +222,9 @@ static void cached_memory_makes_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_one_device),      cmocka_unit_test(more_than_there_is),
-        cmocka_unit_test(blocks_are_cut_and_joined), cmocka_unit_test(blocks_do_not_overlap),
-        cmocka_unit_test(cached_memory_makes_room),
+        cmocka_unit_test(memory_of_one_device),  cmocka_unit_test(more_than_there_is),
+        cmocka_unit_test(reads_without_memory),  cmocka_unit_test(blocks_are_cut_and_joined),
+        cmocka_unit_test(blocks_do_not_overlap), cmocka_unit_test(cached_memory_makes_room),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("memory of a device", tests, NULL, NULL);
