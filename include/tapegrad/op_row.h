@@ -15,6 +15,8 @@
  * functions and constants of math.h and the row's parameters; one with functions or names of your program, or
  * a machine without NVRTC, leaves the row to the host (tensor_host_fallbacks), and stderr tells why, once.
  *
+ * In C++ formulas use C++'s overloads, and -Wextra names the members of OpRow that a row leaves out.
+ *
  * Grammar of a derivative: + - * / unary - ( ) ? : < <= > >= == != && || ! numbers; the operands x (or a and
  * b), y, g; the row's parameters; and calls of elementwise ops by C's name (exp, log, sqrt, fabs, tanh, ...).
  */
@@ -120,54 +122,56 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
  *   lo, hi         range of gradcheck's samples; avoid kinks and poles */
 
 /* OP_UNARY(name, summary, y, dx, keep, lo, hi) - an op of x. */
-#define OP_UNARY(name_, summary_, y_, dx_, keep_, lo_, ...)                                              \
-    OP_ROW_PARTS_(name_, y, x, op_b_, op_p_, op_q_, 0, KEEP_X, y_)                                       \
-    OP_ROW_PARTS_(name_, a, x, op_b_, op_p_, op_q_, 0, (keep_) | OP_ROW_G_, dx_)                         \
-    static const OpRow name_##_row = { OP_ROW_ONE_(name_, #y_, #dx_), OP_ROW_RANGE_(lo_, __VA_ARGS__) }; \
-    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1), .keep = (keep_) }
+#define OP_UNARY(name_, summary_, y_, dx_, keep_, lo_, ...)                          \
+    OP_ROW_PARTS_(name_, y, x, op_b_, op_p_, op_q_, 0, KEEP_X, y_)                   \
+    OP_ROW_PARTS_(name_, a, x, op_b_, op_p_, op_q_, 0, (keep_) | OP_ROW_G_, dx_)     \
+    static const OpRow name_##_row = { OP_ROW_ONE_(name_, 0, NULL, NULL, #y_, #dx_), \
+                                       OP_ROW_RANGE_(lo_, __VA_ARGS__) };            \
+    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1, .keep = (keep_)) }
 
 /* OP_UNARY1(name, summary, p, default, y, dx, keep, lo, hi) - the same with a parameter. */
-#define OP_UNARY1(name_, summary_, p_, pi_, y_, dx_, keep_, lo_, ...)                                  \
-    OP_ROW_PARTS_(name_, y, x, op_b_, p_, op_q_, 1, KEEP_X, y_)                                        \
-    OP_ROW_PARTS_(name_, a, x, op_b_, p_, op_q_, 1, (keep_) | OP_ROW_G_, dx_)                          \
-    static const double name_##_defaults[] = { pi_ };                                                  \
-    static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };                          \
-    static const OpRow name_##_row = { OP_ROW_ONE_(name_, #y_, #dx_), .params = 1,                     \
-                                       .param_name = { #p_, NULL }, OP_ROW_RANGE_(lo_, __VA_ARGS__) }; \
-    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1), OP_ROW_PARAMS_(name_), .keep = (keep_) }
+#define OP_UNARY1(name_, summary_, p_, pi_, y_, dx_, keep_, lo_, ...)               \
+    OP_ROW_PARTS_(name_, y, x, op_b_, p_, op_q_, 1, KEEP_X, y_)                     \
+    OP_ROW_PARTS_(name_, a, x, op_b_, p_, op_q_, 1, (keep_) | OP_ROW_G_, dx_)       \
+    static const double name_##_defaults[] = { pi_ };                               \
+    static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };       \
+    static const OpRow name_##_row = { OP_ROW_ONE_(name_, 1, #p_, NULL, #y_, #dx_), \
+                                       OP_ROW_RANGE_(lo_, __VA_ARGS__) };           \
+    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1, .keep = (keep_), OP_ROW_PARAMS_(name_)) }
 
 /* OP_UNARY2(name, summary, p, default, q, default, y, dx, keep, lo, hi) - the same with two. */
-#define OP_UNARY2(name_, summary_, p_, pi_, q_, qi_, y_, dx_, keep_, lo_, ...)                        \
-    OP_ROW_PARTS_(name_, y, x, op_b_, p_, q_, 2, KEEP_X, y_)                                          \
-    OP_ROW_PARTS_(name_, a, x, op_b_, p_, q_, 2, (keep_) | OP_ROW_G_, dx_)                            \
-    static const double name_##_defaults[] = { pi_, qi_ };                                            \
-    static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), OP_ROW_FIELD_(#q_, 1), { 0 } };  \
-    static const OpRow name_##_row = { OP_ROW_ONE_(name_, #y_, #dx_), .params = 2,                    \
-                                       .param_name = { #p_, #q_ }, OP_ROW_RANGE_(lo_, __VA_ARGS__) }; \
-    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1), OP_ROW_PARAMS_(name_), .keep = (keep_) }
+#define OP_UNARY2(name_, summary_, p_, pi_, q_, qi_, y_, dx_, keep_, lo_, ...)                       \
+    OP_ROW_PARTS_(name_, y, x, op_b_, p_, q_, 2, KEEP_X, y_)                                         \
+    OP_ROW_PARTS_(name_, a, x, op_b_, p_, q_, 2, (keep_) | OP_ROW_G_, dx_)                           \
+    static const double name_##_defaults[] = { pi_, qi_ };                                           \
+    static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), OP_ROW_FIELD_(#q_, 1), { 0 } }; \
+    static const OpRow name_##_row = { OP_ROW_ONE_(name_, 2, #p_, #q_, #y_, #dx_),                   \
+                                       OP_ROW_RANGE_(lo_, __VA_ARGS__) };                            \
+    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1, .keep = (keep_), OP_ROW_PARAMS_(name_)) }
 
 /* OP_BINARY(name, summary, y, da, keep for da, db, keep for db, lo, hi) - an op of a and b, which broadcast.
  */
-#define OP_BINARY(name_, summary_, y_, da_, ka_, db_, kb_, lo_, ...)        \
-    OP_ROW_PARTS_(name_, y, a, b, op_p_, op_q_, 0, KEEP_A | KEEP_B, y_)     \
-    OP_ROW_PARTS_(name_, a, a, b, op_p_, op_q_, 0, (ka_) | OP_ROW_G_, da_)  \
-    OP_ROW_PARTS_(name_, b, a, b, op_p_, op_q_, 0, (kb_) | OP_ROW_G_, db_)  \
-    static const OpRow name_##_row = { OP_ROW_TWO_(name_, #y_, #da_, #db_), \
-                                       OP_ROW_RANGE_(lo_, __VA_ARGS__) };   \
-    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 2), OP_ROW_KEEP_(ka_, kb_) }
+#define OP_BINARY(name_, summary_, y_, da_, ka_, db_, kb_, lo_, ...)                 \
+    OP_ROW_PARTS_(name_, y, a, b, op_p_, op_q_, 0, KEEP_A | KEEP_B, y_)              \
+    OP_ROW_PARTS_(name_, a, a, b, op_p_, op_q_, 0, (ka_) | OP_ROW_G_, da_)           \
+    OP_ROW_PARTS_(name_, b, a, b, op_p_, op_q_, 0, (kb_) | OP_ROW_G_, db_)           \
+    static const OpRow name_##_row = { OP_ROW_TWO_(name_, 0, NULL, #y_, #da_, #db_), \
+                                       OP_ROW_RANGE_(lo_, __VA_ARGS__) };            \
+    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 2, OP_ROW_KEEP_(ka_, kb_)) }
 
 /* OP_BINARY1(name, summary, p, default, y, da, keep for da, db, keep for db, lo, hi) - the same with a
  * parameter. */
-#define OP_BINARY1(name_, summary_, p_, pi_, y_, da_, ka_, db_, kb_, lo_, ...)                         \
-    OP_ROW_PARTS_(name_, y, a, b, p_, op_q_, 1, KEEP_A | KEEP_B, y_)                                   \
-    OP_ROW_PARTS_(name_, a, a, b, p_, op_q_, 1, (ka_) | OP_ROW_G_, da_)                                \
-    OP_ROW_PARTS_(name_, b, a, b, p_, op_q_, 1, (kb_) | OP_ROW_G_, db_)                                \
-    static const double name_##_defaults[] = { pi_ };                                                  \
-    static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };                          \
-    static const OpRow name_##_row = { OP_ROW_TWO_(name_, #y_, #da_, #db_), .params = 1,               \
-                                       .param_name = { #p_, NULL }, OP_ROW_RANGE_(lo_, __VA_ARGS__) }; \
-    static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 2), OP_ROW_PARAMS_(name_),             \
-                                    OP_ROW_KEEP_(ka_, kb_) }
+#define OP_BINARY1(name_, summary_, p_, pi_, y_, da_, ka_, db_, kb_, lo_, ...)      \
+    OP_ROW_PARTS_(name_, y, a, b, p_, op_q_, 1, KEEP_A | KEEP_B, y_)                \
+    OP_ROW_PARTS_(name_, a, a, b, p_, op_q_, 1, (ka_) | OP_ROW_G_, da_)             \
+    OP_ROW_PARTS_(name_, b, a, b, p_, op_q_, 1, (kb_) | OP_ROW_G_, db_)             \
+    static const double name_##_defaults[] = { pi_ };                               \
+    static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };       \
+    static const OpRow name_##_row = { OP_ROW_TWO_(name_, 1, #p_, #y_, #da_, #db_), \
+                                       OP_ROW_RANGE_(lo_, __VA_ARGS__) };           \
+    static const TensorOp name_ = {                                                 \
+        OP_ROW_OP_(name_, summary_, 2, OP_ROW_KEEP_(ka_, kb_), OP_ROW_PARAMS_(name_)) \
+    }
 
 /* op_formula("y", "c * x + fabs(x)", (OpName[]){ { "x", x, 0 }, { "c", NULL, 2 } }, 2)
  *   The value of an expression in the grammar above, over tensors and numbers (tensor NULL), computed by
@@ -240,21 +244,23 @@ OP_ROW_DEFINE_MAP_(double)
     OP_ROW_PART_(name, part, float, first, second, p, q, count, keep, expression) \
     OP_ROW_PART_(name, part, double, first, second, p, q, count, keep, expression)
 
-#define OP_ROW_ONE_(name, y_text, da_text)                                           \
-    .id = -1, .types = ROW_FLOATS, .formula = y_text, .gradient = { da_text, NULL }, \
-    .f32 = { name##_y_float, name##_a_float, NULL }, .f64 = { name##_y_double, name##_a_double, NULL }
-#define OP_ROW_TWO_(name, y_text, da_text, db_text)                                     \
-    .id = -1, .types = ROW_FLOATS, .formula = y_text, .gradient = { da_text, db_text }, \
-    .f32 = { name##_y_float, name##_a_float, name##_b_float },                          \
+/* Members in the order of the structs, which C++ wants. */
+#define OP_ROW_ONE_(name, count, p, q, y_text, da_text)                                                     \
+    .id = -1, .types = ROW_FLOATS, .params = count, .param_name = { p, q }, .formula = y_text,              \
+    .gradient = { da_text, NULL }, .f32 = { name##_y_float, name##_a_float, NULL },                         \
+    .f64 = { name##_y_double, name##_a_double, NULL }
+#define OP_ROW_TWO_(name, count, p, y_text, da_text, db_text)                                               \
+    .id = -1, .types = ROW_FLOATS, .params = count, .param_name = { p, NULL }, .formula = y_text,           \
+    .gradient = { da_text, db_text }, .f32 = { name##_y_float, name##_a_float, name##_b_float },            \
     .f64 = { name##_y_double, name##_a_double, name##_b_double }
 #define OP_ROW_RANGE_(lo_, ...) .lo = (lo_), .hi = __VA_ARGS__
 #define OP_ROW_FIELD_(name_, i)                                                      \
     {                                                                                \
         .name = name_, .type = OP_DOUBLE, .offset = (i) * sizeof(double), .count = 1 \
     }
-#define OP_ROW_OP_(name_, summary_, arity_)                                                                 \
-    .name = #name_, .summary = summary_, .arity = arity_, .shape = op_row_shape, .forward = op_row_forward, \
-    .backward = op_row_backward, .row = &name_##_row
+#define OP_ROW_OP_(name_, summary_, arity_, ...)                                                  \
+    .name = #name_, .summary = summary_, .arity = arity_, __VA_ARGS__, .shape = op_row_shape,     \
+    .forward = op_row_forward, .backward = op_row_backward, .row = &name_##_row
 #define OP_ROW_PARAMS_(name_) \
     .params = sizeof name_##_defaults, .fields = name_##_fields, .defaults = name_##_defaults
 #define OP_ROW_KEEP_(ka, kb) .keep = (ka) | (kb), .keep_for = { ka, kb }

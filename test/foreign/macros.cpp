@@ -130,6 +130,33 @@ static void modules()
     optim_scheduler_free(schedule), optim_free(optimizer), nn_free(list);
 }
 
+/* ---- rows ------------------------------------------------------------------------------------------ */
+
+// Members by name are C++20's, and an extension before.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wc++20-extensions"
+#endif
+OP_UNARY(cube, "x^3", x *x *x, g * 3 * x * x, KEEP_X, -2, 2);
+OP_UNARY1(scaled, "c x", c, 2, c *x, g *c, KEEP_NONE, -2, 2, .rules = ROW_NOT_ZERO);
+OP_UNARY2(affine, "c x + d", c, 1, d, 0, c *x + d, g *c, KEEP_NONE, -2, 2);
+OP_BINARY(both, "a b", a *b, g *b, KEEP_B, g *a, KEEP_A, -2, 2);
+OP_BINARY1(blend, "a + c b", c, 1, a + c * b, g, KEEP_NONE, g *c, KEEP_NONE, -2, 2);
+#pragma GCC diagnostic pop
+
+static void rows()
+{
+    tapegrad::Scope scope;
+    for (const TensorOp *op : { &cube, &scaled, &affine, &both, &blend })
+        check(tensor_check_op(op, OP_CHECK_FORWARD | OP_CHECK_GRADIENT, nullptr) == 0, op->name);
+    Tensor *x = tensor_full(SHAPE(2), 2, TENSOR_F32);
+    const double c = 5;
+    check(tensor_get(tensor_apply(&scaled, &x, 1, &c), DIMS(1)) == 10, "a row with a parameter");
+    check(tensor_apply_(&cube, &x, 1, nullptr) == x && tensor_get(x, DIMS(0)) == 8, "a row in place");
+}
+
 /* ---- tensors and texts --------------------------------------------------------------------------- */
 
 static void tensors()
@@ -167,6 +194,6 @@ static void tensors()
 
 int main()
 {
-    blocks(), modules(), tensors();
+    blocks(), modules(), rows(), tensors();
     return failed != 0;
 }
