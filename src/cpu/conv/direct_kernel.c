@@ -157,7 +157,9 @@ static void unpack(const DirectWeights *d, const float *from, float *w, int add)
         transpose(r);
         for (int i = 0; i < d->outs; i++) {
             float *to = w + i * d->out + j;
-            put_f32(to, mask, add ? get_f32(to, mask) + r[i] : r[i]);
+            const Vf32 sum = add ? get_f32(to, mask) + r[i] : r[i];
+            if (cols == LANES) STORE(to, sum); /* several times as fast as a masked store on Zen 4 */
+            else put_f32(to, mask, sum);
         }
     }
 }

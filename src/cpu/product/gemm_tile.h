@@ -214,7 +214,8 @@ static void N(pack_panel)(const T *b, int64_t b_row, int64_t b_col, int64_t k, i
 }
 
 /* The block of a, rows x k, for its tiles: contiguous rows stay rows, at a distance that spreads over the
- * cache sets; anything else becomes k groups of `tall` rows a tile. */
+ * cache sets; anything else becomes k groups of `tall` rows a tile, in the order in which a lies.  Whole
+ * vectors are stored, the next group over the end of the last one; behind a tile's last there is room. */
 static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k, int64_t tall, T *to)
 {
     if (g->a_col == 1) {
@@ -222,9 +223,9 @@ static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k,
             memcpy(to + i * (KC + LANES), a + i * g->a_row, (size_t)k * sizeof(T));
         return;
     }
-    for (int64_t i = 0; i < rows; i += tall) {
-        const int here = (int)(rows - i < tall ? rows - i : tall);
-        for (int64_t p = 0; p < k; p++) {
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = 0; i < rows; i += tall) {
+            const int here = (int)(rows - i < tall ? rows - i : tall);
             const T *from = a + i * g->a_row + p * g->a_col;
             T *dest = to + i * (KC + LANES) + p * tall;
             if (g->a_row != 1)
@@ -232,10 +233,9 @@ static void N(pack_rows)(const GemmCall *g, const T *a, int64_t rows, int64_t k,
             else
                 for (int r = 0; r < here; r += LANES) {
                     const MASK mask = N(mask)(here - r < LANES ? here - r : LANES);
-                    N(put)(dest + r, mask, N(get)(from + r, mask));
+                    STORE(dest + r, N(get)(from + r, mask));
                 }
         }
-    }
 }
 
 /* How one product is cut: decided once, from the sizes, and for packing from the strides. */
