@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """figure.py PNG JSON... - draws the ratios of the training steps from tables of side_by_side.py.
 
-A bar for each table (one thread, two), with the least and the greatest ratio; PyTorch is the line at 1.
+A bar for each number of threads, with the least and the greatest ratio; PyTorch is the line at 1.
 """
 
 import json, sys
@@ -25,12 +25,14 @@ LABELS = dict(
     nanogpt_bf16="nanoGPT, bf16",
 )
 
-tables = [json.load(open(path)) for path in sys.argv[2:]]
-names = [name for name in LABELS if any(r["case"] == f"{name}_step" for r in tables[0]["rows"])]
+files = [json.load(open(path)) for path in sys.argv[2:]]
+all_rows = [r for f in files for r in f["rows"] if "ratio" in r]
+counts = sorted({r["threads"] for r in all_rows})
+tables = [{r["case"]: r for r in all_rows if r["threads"] == n} for n in counts]
+names = [name for name in LABELS if all(f"{name}_step" in rows for rows in tables)]
 figure, axes = pyplot.subplots(figsize=(8, 0.42 * len(names) + 1.4), layout="constrained")
 high = 0.8 / len(tables)
-for i, table in enumerate(tables):
-    rows = {r["case"]: r for r in table["rows"]}
+for i, rows in enumerate(tables):
     steps = [rows[f"{name}_step"] for name in names]
     ratios = [r["ratio"] for r in steps]
     ranges = [[r["ratio"] - r["least"] for r in steps], [r["most"] - r["ratio"] for r in steps]]
@@ -41,7 +43,7 @@ for i, table in enumerate(tables):
 axes.axvline(1, color="black", linewidth=1)
 axes.set_yticks(range(len(names)), [LABELS[name] for name in names])
 axes.invert_yaxis()
-machine = tables[0]["machine"]
+machine = files[0]["machine"]
 axes.set_xlabel(
     f"times faster than PyTorch {machine['torch'].split('+')[0]} ({machine['cpu']}, {machine['date']})"
 )

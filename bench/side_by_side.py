@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""side_by_side.py BENCH THREADS - the same cases here and in PyTorch, in turn, in one run.
+"""side_by_side.py BENCH THREADS... - the same cases here and in PyTorch, in turn, in one run.
 
 Both sides are processes that have set the case up and wait (bench.c, torch_worker.py). Each round measures
 each form of PyTorch, then ours, so that what disturbs the machine disturbs all; the form of the least
@@ -7,10 +7,11 @@ median counts. The ratio is the median over the rounds, with the least and the g
 faster. "ceiling": the share of what the machine can do at most, measured at the start of the run: multiply-
 adds in registers (products, convolutions, networks, by the operations that PyTorch counts), copies of as
 many bytes (elementwise ops). "memory": by how much the peak of memory grew, ours and as a share of
-PyTorch's.
+PyTorch's. "compiled": the ratio to torch.compile, where that was measured.
 
 CASES=regex chooses, ROUNDS and SECONDS say how long, FORMS="eager" leaves out torch.compile and
-channels_last, JSON=path writes the table as JSON; --names lists the cases.  AVX2=1 measures each case a
+channels_last, JSON=path writes the table as JSON, with the machine, the versions, the load and the time of
+each form; --names lists the cases.  AVX2=1 measures each case a
 second time with the vectors of both sides limited to AVX2, for a column of its ratios.
 CLOCK=cpu measures the CPU's time instead of the clock's, for one thread on a machine that does other work.
 PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures steps and inference there; the
@@ -57,8 +58,9 @@ OWN = "profiler_never profiler_off_again profiler_on".split()
 class Worker:
     """A process that waits until it is told to measure."""
 
-    def __init__(self, command, limits):
+    def __init__(self, command, threads, limits):
         quiet = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", **limits)
+        command = command + [str(threads)]
         pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.process = subprocess.Popen(command, env=quiet, **pipes)
         self.ready = self.process.stdout.readline().split()
@@ -78,13 +80,13 @@ class Worker:
         self.process.wait()
 
 
-def ours(name, limits={}):
-    return Worker([bench, name, str(threads)], limits)
+def ours(name, threads, limits={}):
+    return Worker([bench, name], threads, limits)
 
 
-def theirs(name, limits):
+def theirs(name, threads, limits):
     """PyTorch's forms that apply to the case, and the operations of a block."""
-    forms = {form: Worker([sys.executable, WORKER, name, form, str(threads)], limits) for form in FORMS}
+    forms = {form: Worker([sys.executable, WORKER, name, form], threads, limits) for form in FORMS}
     for form in [form for form, w in forms.items() if w.ready[0] == "none"]:
         forms.pop(form).close()
     if not forms:
@@ -92,7 +94,7 @@ def theirs(name, limits):
     return forms, max(float(w.ready[1]) for w in forms.values())
 
 
-def share(name, ns, flops, ceiling):
+def share(name, threads, ns, flops, ceiling):
     """Of the ceiling: of copies for an elementwise forward, of multiply-adds where PyTorch counts them."""
     size = re.fullmatch(r"(add|relu|exponential|gelu|tangent|softmax|layer_norm)_forward_(\d+)", name)
     if size:
@@ -103,9 +105,9 @@ def share(name, ns, flops, ceiling):
     return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
 
 
-def measure(name, ceiling, limits={}):
-    forms, flops = theirs(name, limits)
-    us = ours(name, limits)
+def measure(name, threads, ceiling, limits={}):
+    forms, flops = theirs(name, threads, limits)
+    us = ours(name, threads, limits)
     a, b = {form: [] for form in forms}, []
     for _ in range(ROUNDS):
         for form, them in forms.items():
@@ -117,9 +119,11 @@ def measure(name, ceiling, limits={}):
     ratios = [p / q for p, q in zip(a[form], b)]
     row = dict(case=name, threads=threads, form=form, torch_ns=statistics.median(a[form]))
     row.update(tapegrad_ns=statistics.median(b), ratio=statistics.median(ratios))
-    row.update(
-        least=min(ratios), most=max(ratios), ceiling=share(name, statistics.median(b), flops, ceiling)
-    )
+    row.update(least=min(ratios), most=max(ratios))
+    row.update(ceiling=share(name, threads, statistics.median(b), flops, ceiling))
+    row.update(torch_forms_ns={f: statistics.median(times) for f, times in a.items()})
+    if "compiled" in a:
+        row.update(compiled=statistics.median(p / q for p, q in zip(a["compiled"], b)))
     return dict(row, memory_kb=us.memory, torch_memory_kb=forms[form].memory)
 
 
@@ -127,14 +131,16 @@ def line(r):
     of = f"{100 * r['ceiling']:4.0f} %" if r["ceiling"] else "     -"
     memory = f"{r['memory_kb'] / 1024:8.1f} {r['memory_kb'] / max(1, r['torch_memory_kb']):6.2f}"
     times = f"{r['torch_ns'] / 1e3:12.2f} {r['tapegrad_ns'] / 1e3:12.2f} {r['ratio']:7.2f}"
+    compiled = f"{r['compiled']:8.2f}" if "compiled" in r else "       -"
     avx2 = f" {r['avx2']:6.2f}" if AVX2 else ""
-    return f"{r['case']:34} {r['form']:13} {times}  ({r['least']:.2f} to {r['most']:.2f}) {of} {memory}{avx2}"
+    start = f"{r['case']:34} {r['threads']:2} {r['form']:13} {times}  ({r['least']:.2f} to {r['most']:.2f})"
+    return f"{start} {of} {memory} {compiled}{avx2}"
 
 
-def own_costs():
+def own_costs(threads):
     """The profiler's, in turn: never used, off again after use, on."""
     rows = []
-    workers = {name: ours(name) for name in OWN}
+    workers = {name: ours(name, threads) for name in OWN}
     found = {name: [] for name in OWN}
     for _ in range(ROUNDS):
         for name, worker in workers.items():
@@ -143,7 +149,7 @@ def own_costs():
         over = statistics.median(t / n for t, n in zip(times, found[OWN[0]])) - 1
         rows.append(dict(case=name, threads=threads, tapegrad_ns=statistics.median(times), over=over))
         print(
-            f"{name:34} {'ns an op':13} {'':12} {rows[-1]['tapegrad_ns']:12.1f} {100 * over:+6.1f} %",
+            f"{name:34} {threads:2} {'ns an op':13} {'':12} {rows[-1]['tapegrad_ns']:12.1f} {100 * over:+6.1f} %",
             flush=True,
         )
     return rows
@@ -169,31 +175,30 @@ def main():
         sys.exit(
             "make bench compares with PyTorch, which this Python lacks: pip install torch, or set PYTHON"
         )
-    print(
-        f"{machine['cpu']}, torch {machine['torch']}, {threads} thread{'s' * (threads > 1)}; at most",
-        end=" ",
-    )
+    machine.update(python=platform.python_version(), system=platform.platform())
+    print(f"{machine['cpu']}, torch {machine['torch']}, load {machine['load'][0]:.1f}; at most", end=" ")
     print(f"{flops / 1e9:.0f} GFLOP/s a thread, copies of 4 KiB, 4 MiB, 64 MiB", end=" ")
     print(", ".join(f"{c / 1e9:.0f}" for c in copies), "GB/s (read and written)")
     print(
-        f"{'case':34} {'torch':13} {'torch us':>12} {'us':>12} {'ratio':>7}  (range) ceiling memory MB  share",
+        f"{'case':30} threads {'torch':12} {'torch us':>12} {'us':>12} {'ratio':>7}",
+        " (range) ceiling memory MB  share compiled",
         "  avx2" * AVX2,
     )
     rows = []
-    for name in chosen:
-        rows.append(measure(name, ceiling))
+    for name, n in ((name, n) for name in chosen for n in threads):
+        rows.append(measure(name, n, ceiling))
         if AVX2:
-            rows[-1]["avx2"] = measure(name, ceiling, LIMITED)["ratio"]
+            rows[-1]["avx2"] = measure(name, n, ceiling, LIMITED)["ratio"]
         print(line(rows[-1]), flush=True)
     if re.search(os.environ.get("CASES", ""), "profiler"):
-        rows += own_costs()
+        rows += own_costs(threads[0])
     if os.environ.get("JSON"):
-        path = os.environ["JSON"].replace("%", str(threads))
+        path = os.environ["JSON"].replace("%", str(threads[0]))
         json.dump(dict(machine=machine, rows=rows), open(path, "w"), indent=1)
 
 
 if sys.argv[1:] == ["--names"]:
     print("\n".join(names + OWN))
 else:
-    bench, threads = sys.argv[1], int(sys.argv[2])
+    bench, threads = sys.argv[1], sorted({int(n) for n in sys.argv[2:]})
     main()
