@@ -6,9 +6,11 @@
  *     time BACKWARD SECONDS                  nanoseconds of one call of what was taken
  *
  * Inputs are samples of the op's descriptor with their sizes multiplied: every size by one factor, or only
- * the first.  SHAPES 0 takes the sample that has most elements then; a seed takes any, and multiplies equal
+ * the first; sizes among the parameters grow along where the op takes that.  SHAPES 0 takes the sample that has most elements then; a seed takes any, and multiplies equal
  * sizes by a factor of their own.  RANK n takes the n-th best that runs; samples all of whose sizes grow, and
- * that do not broadcast, are better. */
+ * that do not broadcast, are better.
+ *
+ * On one thread times are CPU time: other work on the machine counts less. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -21,10 +23,11 @@ enum { MOST_SAMPLES = 64, FEWER = 16 };
 static const int64_t MEMORY = (int64_t)1 << 31;
 static const double LONGEST = 0.1; /* seconds of a call on 1/FEWER of the elements */
 
+static clockid_t clock_of = CLOCK_MONOTONIC;
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock_of, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -33,6 +36,7 @@ static double now(void)
 typedef struct Grown {
     Sample sample;
     double elements; /* of all inputs */
+    int64_t sizes;   /* factor of the sizes among the parameters */
 } Grown;
 
 /* Equal sizes above 1 get one random factor; several draws come near the wanted number of elements. */
@@ -58,7 +62,7 @@ static void grow_at_random(Sample *s, int64_t elements, uint64_t *seed)
         const double off = fabs(log(most / (double)elements));
         if (off < nearest) nearest = off, best = drawn;
     }
-    *s = best;
+    memcpy(s->input, best.input, sizeof s->input);
 }
 
 /* An index from 0 to the last of some size goes to the last of the grown size. */
@@ -97,6 +101,21 @@ static bool is_empty(const Sample *s)
     return false;
 }
 
+static bool is_sizes(const OpField *f)
+{
+    static const char *const names[] = { "shape", "size", "sizes", "length", "rows", "chunk" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(f->name, names[i]) == 0) return true;
+    return false;
+}
+
+static bool has_sizes(const Sample *s)
+{
+    for (const OpField *f = s->op->fields; f && f->name; f++)
+        if (is_sizes(f)) return true;
+    return false;
+}
+
 /* Operands of size 1 make a result that is larger than all of them. */
 static bool is_odd(const Sample *s)
 {
@@ -127,18 +146,25 @@ static int grow_samples(const TensorOp *op, int64_t elements, uint64_t seed, Gro
     const char *list = op_samples(op);
     int n = 0;
     for (Sample small; list && n < MOST_SAMPLES && sample_next(op, &list, &small) > 0;)
-        for (int growth = 0; growth < (seed ? 1 : GROWTHS) && n < MOST_SAMPLES; growth++)
+        for (int growth = 0; growth < (seed ? 1 : GROWTHS + 1) && n < MOST_SAMPLES; growth++)
             for (int ranges = 1; ranges >= 0 && n < MOST_SAMPLES; ranges--) {
                 Grown *g = &grown[n];
                 double most;
-                g->sample = small;
+                g->sample = small, g->sizes = 1;
                 if (seed) grow_at_random(&g->sample, elements, &seed);
-                else if (!sample_grow(&g->sample, (Growth)growth, elements, MEMORY)) continue;
+                else if (growth == GROWTHS && !has_sizes(&small)) continue;
+                else {
+                    const Growth inputs = growth < GROWTHS ? (Growth)growth : GROW_ALL;
+                    const int64_t factor = sample_grow(&g->sample, inputs, elements, MEMORY);
+                    if (!factor) continue;
+                    if (growth == GROWTHS) g->sizes = factor;
+                }
                 if (ranges) grow_ranges(&g->sample, &small);
                 g->elements = count_of(&g->sample, &most);
                 if (is_empty(&g->sample) || most < (double)elements / 4 || most > (double)elements * 4)
                     continue;
-                if (growth != GROW_ALL || is_odd(&g->sample)) g->elements /= 2;
+                if (growth == GROW_FIRST || is_odd(&g->sample)) g->elements /= 2;
+                if (growth == GROWTHS) g->elements *= 1.5;
                 if (!any_of_any_dtype(&g->sample)) g->elements /= 4;
                 g->elements *= seed ? random_uniform(&seed) : 1 - n * 1e-6;
                 n++;
@@ -161,12 +187,10 @@ static int call(Tensor *const *inputs, Tensor **y)
     return n < SAMPLE_RESULTS ? n : SAMPLE_RESULTS;
 }
 
-/* One call: the seconds, or -1. */
-static double call_once(bool backward)
+static bool call_once(bool backward)
 {
     Tensor *y[SAMPLE_RESULTS], *root[SAMPLE_RESULTS], *with[SAMPLE_RESULTS], *g[OP_MAX_INPUTS];
     TensorScope scope = tensor_scope_open();
-    const double t = now();
     int n = call(backward ? leaf : x, y), roots = 0;
     for (int i = 0; i < n && backward; i++)
         if (tensor_requires_grad(y[i])) with[roots] = v[i], root[roots++] = y[i];
@@ -174,7 +198,14 @@ static double call_once(bool backward)
         tensor_gradients_many({ roots, root }, { wanting, wanted }, g, .grad_outputs = { roots, with },
                               .allow_unused = true);
     tensor_scope_close(scope);
-    return n < 0 || tensor_error() || (backward && !roots) ? -1 : now() - t;
+    return n >= 0 && !tensor_error() && (!backward || roots);
+}
+
+/* One call: the seconds, or -1. */
+static double timed(bool backward)
+{
+    const double t = now();
+    return call_once(backward) ? now() - t : -1;
 }
 
 static void release(void)
@@ -187,12 +218,29 @@ static void release(void)
     keeping = tensor_scope_open();
 }
 
+/* Lists among the parameters point into their sample, so they are read again. */
+static void take_sample(const Grown *g)
+{
+    const char *text = g->sample.text;
+    sample_next(g->sample.op, &text, &taken);
+    memcpy(taken.input, g->sample.input, sizeof taken.input);
+    for (const OpField *f = taken.op->fields; f && f->name; f++) {
+        void *at = taken.params + f->offset;
+        if (!is_sizes(f) || g->sizes == 1) continue;
+        if (f->type == OP_I64 && *(int64_t *)at > 1) *(int64_t *)at *= g->sizes;
+        if (f->type != OP_LIST) continue;
+        const TensorShape *list = at;
+        for (int i = 0; i < list->ndim; i++)
+            if (list->dim[i] > 1) ((int64_t *)list->dim)[i] *= g->sizes;
+    }
+}
+
 /* Inputs and, for backward, one gradient for each result. */
-static bool make(const Sample *s, int dtype)
+static bool make(const Grown *g, int dtype)
 {
     Tensor *y[SAMPLE_RESULTS];
     release();
-    taken = *s;
+    take_sample(g);
     const bool integers = dtype != AS_WRITTEN && !tensor_dtype_is_float((TensorDtype)dtype);
     for (int i = 0; integers && i < taken.n; i++)
         if (!taken.input[i].has_dtype) {
@@ -220,15 +268,15 @@ static bool fits(const Grown *g, const TensorOp *op, int64_t elements, int dtype
         const int n = grow_samples(op, elements / FEWER, 0, fewer);
         double longest = -1;
         for (int i = 0; i < n; i++)
-            if (strcmp(fewer[i].sample.text, g->sample.text) == 0 && make(&fewer[i].sample, dtype)) {
-                longest = call_once(false);
+            if (strcmp(fewer[i].sample.text, g->sample.text) == 0 && make(&fewer[i], dtype)) {
+                longest = timed(false);
                 for (int k = 0; k < results; k++)
                     if (v[k] && (double)tensor_numel(v[k]) * FEWER * FEWER > 1e9) longest = 1;
                 break;
             }
         if (longest > LONGEST) return false;
     }
-    return make(&g->sample, dtype) && call_once(false) >= 0;
+    return make(g, dtype) && call_once(false);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -260,6 +308,57 @@ static void print_input(int i)
     printf("}");
 }
 
+/* As Python reads it. */
+static void print_double(double number)
+{
+    if (isnan(number)) printf("NaN");
+    else if (isinf(number)) printf(number < 0 ? "-Infinity" : "Infinity");
+    else printf("%.17g", number);
+}
+
+static void print_integer(const OpField *f, const void *at)
+{
+    const int number = *(const int *)at;
+    int choices = 0;
+    while (f->choices && f->choices[choices]) choices++;
+    if (number >= 0 && number < choices) printf("\"%s\"", f->choices[number]);
+    else printf("%d", number);
+}
+
+static void print_value(const OpField *f, const char *at)
+{
+    switch (f->type) {
+    case OP_DOUBLE: print_double(*(const double *)at); break;
+    case OP_INT: print_integer(f, at); break;
+    case OP_I64: printf("%lld", (long long)*(const int64_t *)at); break;
+    case OP_BOOL: printf(*(const bool *)at ? "true" : "false"); break;
+    case OP_STRING: printf("\"%s\"", *(char *const *)at ? *(char *const *)at : ""); break;
+    case OP_LIST: {
+        const TensorShape *list = (const void *)at;
+        printf("[");
+        for (int i = 0; i < list->ndim; i++) printf("%s%lld", i ? "," : "", (long long)list->dim[i]);
+        printf("]");
+    }
+    }
+}
+
+/* All parameters, as JSON. */
+static void print_params(void)
+{
+    const char *comma = "";
+    printf("{");
+    for (const OpField *f = taken.op->fields; f && f->name; f++, comma = ",") {
+        const size_t each = f->type == OP_INT ? sizeof(int) : sizeof(int64_t);
+        printf("%s\"%s\":%s", comma, f->name, f->count > 1 ? "[" : "");
+        for (int i = 0; i < f->count; i++) {
+            printf(i ? "," : "");
+            print_value(f, taken.params + f->offset + (size_t)i * each);
+        }
+        printf(f->count > 1 ? "]" : "");
+    }
+    printf("}");
+}
+
 static void answer_take(const char *name, int64_t elements, int dtype, uint64_t seed, int rank)
 {
     static Grown grown[MOST_SAMPLES];
@@ -276,9 +375,11 @@ static void answer_take(const char *name, int64_t elements, int dtype, uint64_t 
     Tensor *y[SAMPLE_RESULTS];
     TensorScope scope = tensor_scope_open();
     call(x, y);
-    printf("{\"torch\":\"%s\",\"params\":\"%.*s\",\"backward\":%s,\"inputs\":[", torch ? torch : name,
+    printf("{\"torch\":\"%s\",\"params\":\"%.*s\",\"backward\":%s,\"all\":", torch ? torch : name,
            brace ? (int)strcspn(brace + 1, "}") : 0, brace ? brace + 1 : "",
            wanting && v[0] ? "true" : "false");
+    print_params();
+    printf(",\"inputs\":[");
     for (int i = 0; i < taken.n; i++) {
         printf(i ? "," : "");
         print_input(i);
@@ -291,17 +392,16 @@ static void answer_take(const char *name, int64_t elements, int dtype, uint64_t 
 
 static void answer_time(int backward, double seconds)
 {
-    double t = call_once(backward), all = 0;
-    if (t < 0) {
+    const double first = timed(backward);
+    if (first < 0) {
         printf("{}\n");
         tensor_error_clear();
         return;
     }
-    const double most = fmin(1e6, seconds / fmax(t, 1e-8));
-    int calls = 0;
-    do all += call_once(backward), calls++;
-    while (calls < most && all < 2 * seconds);
-    printf("{\"ns\":%.3f}\n", all / calls * 1e9);
+    const int calls = (int)fmin(1e6, seconds / fmax(first, 1e-8)) + 1;
+    const double start = now();
+    for (int i = 0; i < calls; i++) call_once(backward);
+    printf("{\"ns\":%.3f}\n", (now() - start) / calls * 1e9);
 }
 
 static int dtype_of(const char *name)
@@ -315,6 +415,7 @@ int main(int argc, char **argv)
 {
     char line[256], name[128], dtype[16];
     if (argc > 1) tensor_set_num_threads(atoi(argv[1]));
+    if (argc > 1 && atoi(argv[1]) == 1) clock_of = CLOCK_PROCESS_CPUTIME_ID;
     tensor_memory_set_limit(4 * MEMORY);
     keeping = tensor_scope_open();
     while (fgets(line, sizeof line, stdin)) {
