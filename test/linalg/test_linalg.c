@@ -45,18 +45,16 @@ static void test_without_lapack_the_error_says_what_to_install(void **state)
     (void)state;
     const char *was = getenv("TAPEGRAD_LAPACK");
     char *copy = was ? strdup(was) : NULL;
-    Tensor *a = definite(noise(SHAPE(70, 70), 1)),
-           *small = tensor_narrow(tensor_narrow(a, 0, 0, 64), 1, 0, 64);
+    Tensor *a = definite(noise(SHAPE(70, 70), 1));
     setenv("TAPEGRAD_LAPACK", "/nowhere/liblapack.so", 1);
     assert_null(tensor_qr(a).r);
     assert_non_null(strstr(tensor_error(), "needs LAPACK: TAPEGRAD_LAPACK is /nowhere/liblapack.so"));
     tensor_error_clear();
-    assert_tensor_error(tensor_cholesky(a), TENSOR_EDEVICE);
-    assert_identity(tensor_matmul(tensor_inv(a), a)); /* systems do without, and small factors */
-    assert_tensor_close(tensor_cholesky(small, .upper = true), tensor_mT(tensor_cholesky(small)), 0, 1e-11);
+    assert_identity(tensor_matmul(tensor_inv(a), a)); /* systems and Cholesky do without */
+    assert_tensor_close(tensor_cholesky(a, .upper = true), tensor_mT(tensor_cholesky(a)), 0, 1e-11);
     setenv("TAPEGRAD_LAPACK", "libm.so.6", 1);
     assert_null(tensor_qr(a).r);
-    assert_non_null(strstr(tensor_error(), "libm.so.6 has no dpotrf_"));
+    assert_non_null(strstr(tensor_error(), "libm.so.6 has no dgeqrf_"));
     assert_tensor_error(tensor_svdvals(a), TENSOR_EDEVICE);
     if (copy) setenv("TAPEGRAD_LAPACK", copy, 1);
     else unsetenv("TAPEGRAD_LAPACK");
@@ -130,7 +128,7 @@ static void test_larger_matrices_by_blocks(void **state)
 static void test_square_factors_multiply_back(void **state)
 {
     (void)state;
-    for (int64_t n = 1; n < 80; n += 13) { /* Cholesky: up to 64 by our loops, then by LAPACK */
+    for (int64_t n = 1; n < 80; n += 13) { /* Cholesky: up to 64 by loops, then by blocks */
         Tensor *x = noise(SHAPE(2, n, n), 4), *d = definite(x), *s = symmetric(x);
         Tensor *l = tensor_cholesky(d), *u = tensor_cholesky(d, .upper = true);
         assert_true(tensor_equal(l, tensor_tril(l)));
@@ -150,6 +148,21 @@ static void test_square_factors_multiply_back(void **state)
         assert_tensor_close(tensor_matmul(d, tensor_solve(d, x)), x, 0, 1e-10);
         assert_tensor_close(tensor_matmul(tensor_solve(d, x, .left = false), d), x, 0, 1e-10);
     }
+}
+
+/* The corner of the factor is the factor of the corner: up to 64 rows the plain loops. */
+static void test_cholesky_by_blocks_is_that_by_loops(void **state)
+{
+    (void)state;
+    Tensor *d = definite(noise(SHAPE(131, 131), 14)), *l = tensor_cholesky(d);
+    Tensor *corner = tensor_narrow(tensor_narrow(d, 0, 0, 64), 1, 0, 64);
+    assert_tensor_close(tensor_narrow(tensor_narrow(l, 0, 0, 64), 1, 0, 64), tensor_cholesky(corner), 0,
+                        1e-12);
+    assert_tensor_close(tensor_matmul(l, tensor_mT(l)), d, 0, 1e-11);
+    assert_true(tensor_equal(tensor_triu(l, .diagonal = 1), tensor_zeros_like(l)));
+    assert_non_null(tensor_fill_(tensor_narrow(tensor_select(d, 0, 99), 0, 99, 1), -1));
+    assert_null(tensor_cholesky(d));
+    assert_says(TENSOR_EVALUE, "its leading minor of order 100 is not positive");
 }
 
 static void test_moore_penrose(void **state)
@@ -510,6 +523,7 @@ int main(void)
         TEST(test_factors_multiply_back),
         TEST(test_larger_matrices_by_blocks),
         TEST(test_square_factors_multiply_back),
+        TEST(test_cholesky_by_blocks_is_that_by_loops),
         TEST(test_moore_penrose),
         TEST(test_any_strides_give_the_same_bits),
         TEST(test_narrow_dtypes_are_rounded_once),

@@ -4,18 +4,20 @@
  *   [a21 a22]    u12 = l11^-1 a12;  a22 -= l21 u12;  then columns 2
  *
  * A triangular system of two halves solves the first, subtracts its product with the square between them from
- * the second, and solves that.  The blocks depend on sizes alone, and products do not on threads: the same
+ * the second, and solves that.  Cholesky: l11 of a11;  l21 = a21 l11^-T;  a22 -= l21 l21^T;  l22 of a22.  The
+ * blocks depend on sizes alone, and products do not on threads: the same
  * bits always. */
 #include "block_matrix.h"
 #include <math.h>
 #include "cpu/product/gemm.h"
 #include "cpu/cpu.h"
+#include "small_matrix.h"
 
-enum { LEAF = 8 };
+enum { LEAF = 8, CHOLESKY_LEAF = 16 };
 
-/* c -= a b; c is [m, n], k is summed over; ld, the distance of rows. */
-static int subtract_product(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b,
-                            int64_t ldb, double *c, int64_t ldc)
+/* c -= a b; c is [m, n], k is summed over; ld: the distance of rows, b_col: of b's columns. */
+static int subtract_strided(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b,
+                            int64_t ldb, int64_t b_col, double *c, int64_t ldc)
 {
     const GemmCall call = { .dtype = GEMM_F64,
                             .batch = 1,
@@ -27,13 +29,19 @@ static int subtract_product(int64_t m, int64_t n, int64_t k, const double *a, in
                             .a_col = 1,
                             .b = b,
                             .b_row = ldb,
-                            .b_col = 1,
+                            .b_col = b_col,
                             .c = c,
                             .c_row = ldc,
                             .c_col = 1,
                             .alpha = -1,
                             .beta = 1 };
     return m && n ? gemm_cpu(&call, cpu_threads(m * n * k)) : 0;
+}
+
+static int subtract_product(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b,
+                            int64_t ldb, double *c, int64_t ldc)
+{
+    return subtract_strided(m, n, k, a, lda, b, ldb, 1, c, ldc);
 }
 
 static void subtract(double *y, const double *x, double c, int64_t n)
@@ -190,4 +198,34 @@ int64_t block_lu(double *a, int64_t m, int64_t n, int *pivots)
     if (status) return -1;
     if (n > m && solve(&l, a, a + m, n, m, n - m)) return -1;
     return w.zero;
+}
+
+/* ---- Cholesky -------------------------------------------------------------------------------- */
+
+/* room: for the transpose of half of the factor, so that solve reads it along rows.  As block_cholesky. */
+static int64_t factor_square(double *a, int64_t n, int64_t ld, double *room)
+{
+    if (n <= CHOLESKY_LEAF) return small_cholesky(a, n, ld);
+    const int64_t half = n / 2, rest = n - half;
+    const Triangle transposed = { .upper = true, .ld = half };
+    double *below = a + half * ld, *corner = below + half;
+    int64_t order = factor_square(a, half, ld, room);
+    if (order) return order;
+    for (int64_t i = 0; i < half; i++)
+        for (int64_t j = 0; j <= i; j++) room[j * half + i] = a[i * ld + j];
+    if (solve(&transposed, room, below, ld, half, rest) ||
+        subtract_strided(rest, rest, half, below, ld, below, 1, ld, corner, ld))
+        return -1;
+    order = factor_square(corner, rest, ld, room);
+    return order > 0 ? half + order : order;
+}
+
+int64_t block_cholesky(double *a, int64_t n)
+{
+    const size_t bytes = (size_t)((n / 2) * (n / 2)) * sizeof(double);
+    double *room = tg_alloc(bytes);
+    if (!room) return -1;
+    const int64_t order = factor_square(a, n, n, room);
+    tg_free(room, bytes);
+    return order;
 }

@@ -1,4 +1,4 @@
-/* block_matrix.h - LU and triangular systems of larger matrices, halved recursively down to plain loops:
+/* block_matrix.h - LU, Cholesky and triangular systems of larger matrices, halved recursively down to plain loops:
  * nearly all of the work is then products, by our own kernels.  small_matrix.h has the plain forms. */
 #ifndef TG_BLOCK_MATRIX_H
 #define TG_BLOCK_MATRIX_H
@@ -8,8 +8,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* As small_lu and small_triangular; -1 without memory for the products. */
+/* As small_lu, small_cholesky and small_triangular; -1 without memory for the products. */
 int64_t block_lu(double *a, int64_t m, int64_t n, int *pivots);
+int64_t block_cholesky(double *a, int64_t n);
 int block_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left,
                      bool unit);
 

@@ -10,7 +10,6 @@
 
 typedef const int *LapackInt;
 #define LAPACK_LIST(X)                                                                                   \
-    X(potrf, (const char *uplo, LapackInt n, double *a, LapackInt lda, int *info, size_t))               \
     X(geqrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, double *tau, double *work,             \
               LapackInt lwork, int *info))                                                               \
     X(orgqr, (LapackInt m, LapackInt n, LapackInt k, double *a, LapackInt lda, const double *tau,        \

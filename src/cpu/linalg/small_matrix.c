@@ -61,14 +61,14 @@ void small_lu_solve(const double *lu, int64_t n, const int *pivots, double *b, i
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
-int64_t small_cholesky(double *a, int64_t n)
+int64_t small_cholesky(double *a, int64_t n, int64_t ld)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++) {
-            double sum = a[i * n + j];
-            for (int64_t k = 0; k < j; k++) sum -= a[i * n + k] * a[j * n + k];
+            double sum = a[i * ld + j];
+            for (int64_t k = 0; k < j; k++) sum -= a[i * ld + k] * a[j * ld + k];
             if (i == j && !(sum > 0)) return i + 1;
-            a[i * n + j] = i == j ? sqrt(sum) : sum / a[j * n + j];
+            a[i * ld + j] = i == j ? sqrt(sum) : sum / a[j * ld + j];
         }
     return 0;
 }

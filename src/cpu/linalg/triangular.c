@@ -1,8 +1,7 @@
-/* triangular.c - triangular systems, and Cholesky's factor (linalg.h), which large ones leave to LAPACK: our
- * rows are its columns, so it sees every matrix transposed, and is asked accordingly. */
+/* triangular.c - triangular systems, and Cholesky's factor (linalg.h): of up to SMALL_MATRIX rows by plain
+ * loops, which are the reference of the blocks that larger ones are cut into. */
 #include "linalg.h"
 #include "block_matrix.h"
-#include "lapack.h"
 #include "small_matrix.h"
 #include "device/host.h"
 
@@ -25,31 +24,22 @@ static void clear_triangle(double *l, int64_t n, bool lower)
 }
 
 /* The upper factor is the lower one of the transpose, transposed. */
-static int64_t factor(const Lapack *lapack, const double *a, double *l, int64_t rows, bool upper,
-                      double *room)
+static int64_t factor(const double *a, double *l, int64_t n, bool upper, double *room)
 {
-    const int n = (int)rows;
-    int info = 0;
-    if (lapack) {
-        memcpy(l, a, (size_t)(rows * rows) * sizeof *l);
-        lapack->potrf(upper ? "L" : "U", &n, l, &n, &info, 1);
-        return info;
-    }
-    if (upper) transpose_into(room, a, rows, rows);
-    else memcpy(room, a, (size_t)(rows * rows) * sizeof *l);
-    const int64_t order = small_cholesky(room, rows);
-    if (upper) transpose_into(l, room, rows, rows);
-    else memcpy(l, room, (size_t)(rows * rows) * sizeof *l);
+    double *lower = upper ? room : l;
+    if (upper) transpose_into(lower, a, n, n);
+    else memcpy(lower, a, (size_t)(n * n) * sizeof *l);
+    const int64_t order = n <= SMALL_MATRIX ? small_cholesky(lower, n, n) : block_cholesky(lower, n);
+    if (upper) transpose_into(l, lower, n, n);
     return order;
 }
 
-int linalg_cholesky(const char *op, Matrices s, const double *a, double *l, bool upper, MatrixFault *fault)
+static int factor_each(const char *op, Matrices s, const double *a, double *l, bool upper, double *room,
+                       MatrixFault *fault)
 {
-    const Lapack *lapack = s.m > SMALL_MATRIX ? lapack_open(op) : NULL;
-    double room[SMALL_MATRIX * SMALL_MATRIX];
-    if (s.m > SMALL_MATRIX && !lapack) return -1;
-    for (int64_t i = 0; i < s.batch && s.m; i++, a += s.m * s.m, l += s.m * s.m) {
-        const int64_t order = factor(lapack, a, l, s.m, upper, room);
+    for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m, l += s.m * s.m) {
+        const int64_t order = factor(a, l, s.m, upper, room);
+        if (order < 0) return fail_memory(op);
         if (order) {
             *fault = (MatrixFault){ MATRIX_INDEFINITE, i, order };
             return -1;
@@ -57,4 +47,15 @@ int linalg_cholesky(const char *op, Matrices s, const double *a, double *l, bool
         clear_triangle(l, s.m, upper);
     }
     return 0;
+}
+
+int linalg_cholesky(const char *op, Matrices s, const double *a, double *l, bool upper, MatrixFault *fault)
+{
+    const size_t bytes = (size_t)(s.m * s.m) * sizeof *l;
+    double *room = upper && s.m ? tg_alloc(bytes) : NULL;
+    if (s.m == 0) return 0;
+    if (upper && !room) return fail_memory(op);
+    const int status = factor_each(op, s, a, l, upper, room, fault);
+    if (room) tg_free(room, bytes);
+    return status;
 }
