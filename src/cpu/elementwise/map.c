@@ -21,7 +21,8 @@ typedef struct Loop { /* one part of one row, for one type of computation */
     size_t size, out_size;  /* bytes an element; of what the loop writes */
     int64_t unit;           /* of doubles: it takes whole multiples of so many; 0: any number */
     bool to_bool, bool_out; /* writes bytes 0/1;  stores a number as != 0 */
-    OpRowLoop of_one[2];    /* of a row of a and b: with a, or b, as its parameter; NULL: none */
+    OpRowLoop of_one[2];    /* with a, or b, as its parameter `one`; NULL: none */
+    int one;
 } Loop;
 
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
@@ -193,9 +194,10 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
             at[k] = (char *)operand[k]->data + offset * (int64_t)dtype_size(operand[k]->dtype);
         }
         if (one >= 0) {
-            const double value = value_of(at[1 + one], loop->compute);
+            double params[FUSED_PARAMS] = { loop->one ? m->params[0] : 0 };
+            params[loop->one] = value_of(at[1 + one], loop->compute);
             at[1 + ROW_A] = at[1 + other], at[1 + ROW_B] = NULL;
-            run_line(&of_one, m, at, stride, length, &value);
+            run_line(&of_one, m, at, stride, length, params);
         } else run_line(loop, m, at, stride, length, m->params);
         for (int d = inner - 1; d >= 0 && ++index[d] == m->shape[d]; d--) index[d] = 0;
     }
@@ -380,7 +382,10 @@ int map_fused(MapArgs *m)
 {
     Loop loop = { .compute = compute_dtype(m) };
     loop.size = loop.out_size = dtype_size(loop.compute);
-    loop.loop = (*ISA_PICK_AVX2(map_fused_loops)())[m->row][loop.compute == TENSOR_F64];
+    const bool wide = loop.compute == TENSOR_F64;
+    const OpRowLoop(*loops)[2] = *ISA_PICK_AVX2(map_fused_loops)();
+    loop.loop = loops[m->row][wide];
+    if (m->row == FUSED_addr) loop.one = 1, loop.of_one[ROW_B] = loops[FUSED_addr_one][wide];
     return run(&loop, m);
 }
 

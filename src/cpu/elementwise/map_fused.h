@@ -14,6 +14,7 @@
     X(addcmul, a + p * (b * y))                                                              \
     X(addcdiv, a + p * (b / y))                                                              \
     X(addr, a *p + b * y)                                                                    \
+    X(addr_one, a *p + q * y) /* addr where b is one value for a line: as a parameter */     \
     X(cross, a *b - y * g)                                                                   \
     X(lerp, a + p * (b - y))                                                                 \
     X(lerp_tensor, (fabs(y) < half ? a : b) + (fabs(y) < half ? y : y - 1) * (b - a))        \

@@ -8,21 +8,32 @@
 
 enum { D, H, W };
 
-/* Window i. */
-typedef struct Box {
-    int64_t from[3], to[3], count;
-} Box;
+/* The windows along one direction, one after the other: [from, to) of window i is [floor(i in / out), ceil((i +
+ * 1) in / out)), without a division for each. */
+typedef struct Along {
+    int64_t whole, part, out; /* in / out, in % out */
+    int64_t from, to, next, rest;
+} Along;
 
-static Box box(const PoolArgs *a, int64_t i)
+static void advance(Along *w)
 {
-    const int64_t at[3] = { i / a->out[W] / a->out[H], i / a->out[W] % a->out[H], i % a->out[W] };
-    Box b = { .count = 1 };
-    for (int k = 0; k < 3; k++) {
-        b.from[k] = at[k] * a->in[k] / a->out[k],
-        b.to[k] = ((at[k] + 1) * a->in[k] + a->out[k] - 1) / a->out[k];
-        b.count *= b.to[k] - b.from[k];
-    }
-    return b;
+    w->from = w->next;
+    w->next += w->whole, w->rest += w->part;
+    if (w->rest >= w->out) w->rest -= w->out, w->next++;
+    w->to = w->next + (w->rest > 0);
+}
+
+static Along first_window(const PoolArgs *a, int axis)
+{
+    const int64_t out = a->out[axis];
+    Along w = { .whole = out ? a->in[axis] / out : 0, .part = out ? a->in[axis] % out : 0, .out = out };
+    advance(&w);
+    return w;
+}
+
+static int64_t count_of(const Along *d, const Along *h, const Along *w)
+{
+    return (d->to - d->from) * (h->to - h->from) * (w->to - w->from);
 }
 
 #define T float
@@ -37,14 +48,14 @@ static Box box(const PoolArgs *a, int64_t i)
 
 void adaptive_max(const PoolArgs *a, const void *x, void *y, int64_t *index)
 {
-    if (a->dtype == TENSOR_F64) max_f64(a, x, y, index);
-    else max_f32(a, x, y, index);
+    if (a->dtype == TENSOR_F64) each_f64(a, x, NULL, y, index);
+    else each_f32(a, x, NULL, y, index);
 }
 
 void adaptive_avg(const PoolArgs *a, const void *x, void *y)
 {
-    if (a->dtype == TENSOR_F64) avg_f64(a, x, y);
-    else avg_f32(a, x, y);
+    if (a->dtype == TENSOR_F64) each_f64(a, x, NULL, y, NULL);
+    else each_f32(a, x, NULL, y, NULL);
 }
 
 void adaptive_avg_grad(const PoolArgs *a, void *x, const void *y)

@@ -27,16 +27,25 @@ int64_t bags_sort(const BagIndex *b);
  * in the order of their bags; 0 for empty bags (best holds zeros). */
 void bags_largest(const double *value, const int64_t *bag, int64_t kept, int64_t width, int64_t *best);
 
-/* y [n, width], which holds zeros, += each[position] times row index of weight, for each kept index in order
- * (each: NULL is 1). */
+/* Row bag_k of y, which holds zeros, += each_k (NULL: 1) times row index_k of weight, for k in order. */
 typedef struct BagSum {
-    const int64_t *index, *bag, *position;
+    const int64_t *index, *bag;
     int64_t kept, width;
     const void *weight, *each;
     void *y;
 } BagSum;
 ISA_DECLARE(void, bags_sum_f32, const BagSum *b);
 ISA_DECLARE(void, bags_sum_f64, const BagSum *b);
+
+/* dw_k = row index_k of x times row bag_k of dy; sums of STEPS products in T, these in double. */
+typedef struct BagDot {
+    const int64_t *index, *bag;
+    int64_t kept, width;
+    const void *x, *dy;
+    void *dw;
+} BagDot;
+ISA_DECLARE(void, bags_dot_f32, const BagDot *b);
+ISA_DECLARE(void, bags_dot_f64, const BagDot *b);
 
 #pragma GCC visibility pop
 #endif

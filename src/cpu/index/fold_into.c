@@ -2,7 +2,7 @@
 #include "cpu/cpu.h"
 #include "fold_into.h"
 
-static double fold_f64(double a, double b, int how)
+FORCE_INLINE double fold_f64(double a, double b, int how)
 {
     switch (how) {
     case INTO_PROD: return a * b;
@@ -12,7 +12,7 @@ static double fold_f64(double a, double b, int how)
     }
 }
 
-static int64_t fold_i64(int64_t a, int64_t b, int how)
+FORCE_INLINE int64_t fold_i64(int64_t a, int64_t b, int how)
 {
     switch (how) {
     case INTO_PROD: return (int64_t)((uint64_t)a * (uint64_t)b);
@@ -24,22 +24,48 @@ static int64_t fold_i64(int64_t a, int64_t b, int how)
 
 static int64_t divide_down(int64_t a, int64_t n) { return a / n - (a % n != 0 && a < 0); }
 
-/* count: how many elements each of y is of. */
-static void add_row(const GatherArgs *g, int64_t o, int64_t j, int64_t *count)
+/* Where the elements of block o go: count, how many elements each of y is of. */
+typedef struct Into {
+    const GatherArgs *g;
+    int64_t o, *count;
+} Into;
+
+/* Compiled for each fold and type: the choice lies outside the loops. */
+FORCE_INLINE void add_block(const Into *w, int how, bool real)
 {
-    const int64_t *index = g->index + o * g->index_outer + j * g->index_row;
-    for (int64_t i = 0; i < g->inner; i++) {
-        const int64_t from = (o * g->m + j) * g->inner + i, to = index[i * g->index_inner] * g->inner + i;
-        const bool first = count[to]++ == 0;
-        if (g->dtype == TENSOR_F64) {
-            const double *x = g->src;
-            double *y = (double *)g->dst + o * g->n * g->inner;
-            y[to] = first ? x[from] : fold_f64(y[to], x[from], g->fold);
-        } else {
-            const int64_t *x = g->src;
-            int64_t *y = (int64_t *)g->dst + o * g->n * g->inner;
-            y[to] = first ? x[from] : fold_i64(y[to], x[from], g->fold);
+    const GatherArgs *g = w->g;
+    const int64_t inner = g->inner, from = w->o * g->m * inner, base = w->o * g->n * inner;
+    for (int64_t j = 0; j < g->m; j++) {
+        const int64_t *index = g->index + w->o * g->index_outer + j * g->index_row;
+        for (int64_t i = 0; i < inner; i++) {
+            const int64_t at = from + j * inner + i, to = index[i * g->index_inner] * inner + i;
+            const bool first = w->count[to]++ == 0;
+            if (real) {
+                const double x = ((const double *)g->src)[at];
+                double *y = (double *)g->dst + base + to;
+                *y = first ? x : fold_f64(*y, x, how);
+            } else {
+                const int64_t x = ((const int64_t *)g->src)[at];
+                int64_t *y = (int64_t *)g->dst + base + to;
+                *y = first ? x : fold_i64(*y, x, how);
+            }
         }
+    }
+}
+
+FORCE_INLINE void add_folded(const Into *w, int how)
+{
+    if (w->g->dtype == TENSOR_F64) add_block(w, how, true);
+    else add_block(w, how, false);
+}
+
+static void add_each(const Into *w)
+{
+    switch (w->g->fold) {
+    case INTO_PROD: add_folded(w, INTO_PROD); break;
+    case INTO_AMAX: add_folded(w, INTO_AMAX); break;
+    case INTO_AMIN: add_folded(w, INTO_AMIN); break;
+    default: add_folded(w, INTO_MEAN);
     }
 }
 
@@ -51,7 +77,7 @@ int cpu_scatter_fold(GatherArgs *g)
     if (!count) return fail_memory("scatter_fold");
     for (int64_t o = 0; o < g->outer; o++) {
         for (int64_t k = 0; k < block; k++) count[k] = g->include_self;
-        for (int64_t j = 0; j < g->m; j++) add_row(g, o, j, count);
+        add_each(&(Into){ g, o, count });
         for (int64_t k = 0; g->fold == INTO_MEAN && k < block; k++) {
             if (count[k] < 2) continue;
             if (g->dtype == TENSOR_F64) ((double *)g->dst)[o * block + k] /= (double)count[k];

@@ -3,11 +3,20 @@
 #include "cpu/cpu.h"
 #include "host_index.h"
 
+/* Is one of n values outside?  Without a branch, so that it runs in vectors. */
+static bool any_outside(const int64_t *value, int64_t n, int64_t low, int64_t end)
+{
+    bool outside = false;
+    for (int64_t i = 0; i < n; i++) outside |= value[i] < low || value[i] >= end;
+    return outside;
+}
+
 int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t end)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (value[i] < low || value[i] >= end) return i;
-    return -1;
+    if (!any_outside(value, count, low, end)) return -1;
+    int64_t i = 0;
+    while (value[i] >= low && value[i] < end) i++;
+    return i;
 }
 
 int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int64_t ignored)
@@ -60,6 +69,38 @@ void host_winners(const int64_t *index, int64_t count, int ndim, const int64_t *
         uint8_t *target = written + position(i, index[i], ndim, shape, dim, stride);
         wins[i] = !*target;
         *target = 1;
+    }
+}
+
+/* One line of the last dim, whose elements lie `step` apart in y, or at the index. */
+FORCE_INLINE void scatter_line(const HostScatter *s, char *y, const char *src, const int64_t *index,
+                               size_t size)
+{
+    const int last = s->ndim - 1;
+    const int64_t n = s->ndim ? s->shape[last] : 1, along = s->ndim ? s->y_stride[s->dim] : 0,
+                  step = s->ndim && s->dim != last ? s->y_stride[last] : 0,
+                  from = s->ndim ? s->src_stride[last] : 0;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(y + (size_t)(i * step + index[i] * along) * size, src + (size_t)(i * from) * size, size);
+}
+
+void host_scatter(const HostScatter *s)
+{
+    const int64_t n = s->ndim ? s->shape[s->ndim - 1] : 1,
+                  lines = s->ndim ? product(s->ndim - 1, s->shape) : 1;
+    for (int64_t line = 0; line < lines; line++) {
+        int64_t rest = line, to = 0, from = 0;
+        for (int d = s->ndim - 2; d >= 0; rest /= s->shape[d], d--) {
+            to += d == s->dim ? 0 : rest % s->shape[d] * s->y_stride[d];
+            from += rest % s->shape[d] * s->src_stride[d];
+        }
+        char *y = (char *)s->y + (size_t)to * s->size;
+        const char *src = (const char *)s->src + (size_t)from * s->size;
+        const int64_t *index = s->index + line * n;
+        if (s->size == 4) scatter_line(s, y, src, index, 4);
+        else if (s->size == 8) scatter_line(s, y, src, index, 8);
+        else if (s->size == 2) scatter_line(s, y, src, index, 2);
+        else scatter_line(s, y, src, index, 1);
     }
 }
 

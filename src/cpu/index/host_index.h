@@ -30,6 +30,17 @@ void host_positions(int64_t *index, int ndim, const int64_t *shape, int dim, con
 void host_winners(const int64_t *index, int64_t count, int ndim, const int64_t *shape, int dim,
                   const int64_t *stride, uint8_t *written, uint8_t *wins);
 
+/* host_scatter - each element of src is written to y at its own place but in dim, where index says; the last
+ * one wins.  index is dense, and of that shape; elements have `size` bytes. */
+typedef struct HostScatter {
+    void *y;
+    const void *src;
+    const int64_t *index, *shape, *y_stride, *src_stride;
+    int ndim, dim;
+    size_t size;
+} HostScatter;
+void host_scatter(const HostScatter *s);
+
 /* host_last - of a list: written[v] is 1 for each value v, and from[v] the last place in the list that holds
  * it. Both hold zeros. */
 void host_last(const int64_t *list, int64_t count, uint8_t *written, int64_t *from);

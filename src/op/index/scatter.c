@@ -3,14 +3,16 @@
  *   y = x with y_(i, index_ijk, k) = src_ijk
  *   dx = dy, 0 where written      dsrc = dy there for winners, 0 for losers
  *
- * (for dim 1 of 3).  The host computes two masks, in the order of index: x's elements that are written, and
- * src's elements that win.  The rest is selection and an addition to -0, which changes no number. */
+ * (for dim 1 of 3).  On the host elements are written one after the other.  Elsewhere, and for gradients, the
+ * host computes two masks, in the order of index: x's elements that are written, and src's elements that win.
+ * The rest is selection and an addition to -0, which changes no number. */
 #include "cpu/index/host_index.h"
 #include "index_plan.h"
 
 typedef struct ScatterParams {
     int dim;
     double value;
+    bool direct; /* set: forward wrote one after the other, and saved no masks */
 } ScatterParams;
 
 /* ---- the masks ------------------------------------------------------------------------------- */
@@ -22,6 +24,7 @@ static int check(OpCall *c)
     if (call_index_dtype(c, index)) return -1;
     p->dim = call_dim(c, p->dim, shape_of(x));
     if (p->dim < 0) return -1;
+    p->direct = on_host(x->place);
     bool fits = x->ndim == index->ndim || index->numel == 0;
     for (int d = 0; fits && d < x->ndim && d < index->ndim; d++)
         fits = d == p->dim || index->shape[d] <= x->shape[d] || index->numel == 0;
@@ -41,15 +44,46 @@ static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor
     return 0;
 }
 
-static int make_masks(OpCall *c, int dim, Tensor **written, Tensor **wins)
+static int make_masks(OpCall *c, int dim, TensorShape x, Tensor *list, const Place *place, Tensor **written,
+                      Tensor **wins)
 {
-    Tensor *x = op_input(c, 0), *index = host_copy(op_input(c, 1), TENSOR_I64);
-    *written = zeros_on(shape_of(x), TENSOR_BOOL, &cpu_place);
+    Tensor *index = list ? host_copy(list, TENSOR_I64) : NULL;
+    *written = zeros_on(x, TENSOR_BOOL, &cpu_place);
     *wins = index ? zeros_on(shape_of(index), TENSOR_BOOL, &cpu_place) : NULL;
     if (!*written || !*wins || mark(c, dim, index, *written, *wins)) return -1;
-    *written = carried(*written, x->place);
-    *wins = *written ? carried(*wins, x->place) : NULL;
+    *written = carried(*written, place);
+    *wins = *written ? carried(*wins, place) : NULL;
     return *wins ? 0 : -1;
+}
+
+/* In backward: those that forward saved, or else made now. */
+static int masks_of(OpCall *c, const Tensor *dy, Tensor **written, Tensor **wins)
+{
+    const ScatterParams *p = op_params(c);
+    Tensor *index = op_saved(c, 1);
+    if (!index) return -1;
+    if (p->direct) return make_masks(c, p->dim, op_input_shape(c, 0), index, dy->place, written, wins);
+    *written = op_saved_extra(c, 0);
+    if (wins) *wins = op_saved_extra(c, 1);
+    return *written && (!wins || *wins) ? 0 : -1;
+}
+
+/* y = x with the elements of src (of index's shape, by its strides) written in the order of index. */
+static int write_each(OpCall *c, const Tensor *src, const int64_t *stride)
+{
+    const ScatterParams *p = op_params(c);
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *index = host_copy(op_input(c, 1), TENSOR_I64);
+    if (!index || check_indices(c, index, index, x->ndim ? x->shape[p->dim] : 1) || raw_copy(y, x)) return -1;
+    host_scatter(&(HostScatter){ .y = y->data,
+                                 .src = src->data,
+                                 .index = index->data,
+                                 .shape = index->shape,
+                                 .y_stride = y->stride,
+                                 .src_stride = stride,
+                                 .ndim = index->ndim,
+                                 .dim = p->dim,
+                                 .size = dtype_size(y->dtype) });
+    return 0;
 }
 
 /* ---- scatter --------------------------------------------------------------------------------- */
@@ -93,18 +127,19 @@ static int scatter_forward(OpCall *c)
     const ScatterParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written, *wins;
     if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
-    if (make_masks(c, p->dim, &written, &wins)) return -1;
+    if (p->direct) return write_each(c, op_input(c, 2), op_input(c, 2)->stride);
+    if (make_masks(c, p->dim, shape_of(x), op_input(c, 1), x->place, &written, &wins)) return -1;
     Tensor *src = own(new_tensor(shape_of(y), y->dtype, y->place));
     if (!src || raw_fill(src, -0.0) || place_winners(c, p->dim, src, wins)) return -1;
     if (raw_select(c->name, y, written, src, x)) return -1;
     return op_save(c, written) || op_save(c, wins) ? -1 : 0;
 }
 
-static Tensor *source_grad(OpCall *c, Tensor *dy)
+static Tensor *source_grad(OpCall *c, Tensor *dy, Tensor *wins)
 {
     TensorShape want = op_input_shape(c, 2);
-    Tensor *index = op_saved(c, 1), *wins = op_saved_extra(c, 1);
-    Tensor *g = index && wins ? tensor_gather(dy, ((const ScatterParams *)op_params(c))->dim, index) : NULL;
+    Tensor *index = op_saved(c, 1);
+    Tensor *g = index ? tensor_gather(dy, ((const ScatterParams *)op_params(c))->dim, index) : NULL;
     if (g) g = tensor_where(wins, g, zeros_on(SHAPE(), g->dtype, g->place));
     for (int d = 0; g && d < want.ndim; d++)
         if (g->shape[d] != want.dim[d]) g = embed_part(g, d, 0, want.dim[d]);
@@ -114,13 +149,14 @@ static Tensor *source_grad(OpCall *c, Tensor *dy)
 static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     bool empty = shape_count(op_input_shape(c, 1)) == 0;
+    Tensor *written = NULL, *wins = NULL;
+    if (!empty && masks_of(c, dy, &written, &wins)) return -1;
     if (op_wants(c, 0)) {
-        Tensor *written = empty ? NULL : op_saved_extra(c, 0);
         dx[0] = empty ? dy : written ? tensor_masked_fill(dy, written, 0) : NULL;
         if (!dx[0]) return -1;
     }
     if (op_wants(c, 2)) {
-        dx[2] = empty ? zeros_on(op_input_shape(c, 2), dy->dtype, dy->place) : source_grad(c, dy);
+        dx[2] = empty ? zeros_on(op_input_shape(c, 2), dy->dtype, dy->place) : source_grad(c, dy, wins);
         if (!dx[2]) return -1;
     }
     return 0;
@@ -178,16 +214,20 @@ static int value_forward(OpCall *c)
     const ScatterParams *p = op_params(c);
     Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written, *wins;
     if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
-    if (make_masks(c, p->dim, &written, &wins)) return -1;
     Tensor *value = own(new_tensor(SHAPE(), x->dtype, x->place));
-    if (!value || raw_fill(value, p->value) || raw_select(c->name, y, written, value, x)) return -1;
+    if (!value || raw_fill(value, p->value)) return -1;
+    if (p->direct) return write_each(c, value, (const int64_t[TENSOR_MAX_DIMS]){ 0 });
+    if (make_masks(c, p->dim, shape_of(x), op_input(c, 1), x->place, &written, &wins)) return -1;
+    if (raw_select(c->name, y, written, value, x)) return -1;
     return op_save(c, written);
 }
 
 static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     bool empty = shape_count(op_input_shape(c, 1)) == 0;
-    Tensor *written = empty ? NULL : op_saved_extra(c, 0);
+    Tensor *written = NULL, *wins = NULL;
+    if (!empty && masks_of(c, dy, &written, ((const ScatterParams *)op_params(c))->direct ? &wins : NULL))
+        return -1;
     dx[0] = empty ? dy : written ? tensor_masked_fill(dy, written, 0) : NULL;
     return dx[0] ? 0 : -1;
 }
@@ -199,6 +239,7 @@ static const TensorOp op_scatter_value = {
     .summary = "x with a number written at an index along dim",
     .gradient = "dx = g with 0 at the index",
     .arity = 2,
+    .keep = KEEP_INPUT(1),
     .no_grad_inputs = KEEP_INPUT(1),
     PARAMS_GIVEN(ScatterParams, value_fields),
     .shape = value_shape,

