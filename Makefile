@@ -34,11 +34,14 @@ LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf
                %/copy.c %/scan.c %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c \
                %/elementwise/random.c %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c \
                %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c \
-               src/cpu/reduce/reduce.c,$(SOURCES)) \
+               src/cpu/reduce/reduce.c src/cpu/reduce/products.c src/cpu/norm/norm.c src/cpu/image/pool.c \
+               src/cpu/image/adaptive_pool.c %/fold_into.c %/host_lists.c %/search.c src/random/normal.c \
+               ,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))
-UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/map_fused_kernel index/bags_kernel)
+UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/map_fused_kernel index/bags_kernel \
+                 elementwise/special_pairs_kernel)
 ISA_OBJECTS := $(filter-out $(UP_TO_AVX2:%=$(B)/src/cpu/%.avx512.o),\
                $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o)))
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(ISA_OBJECTS)
@@ -49,7 +52,7 @@ all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
 # The long lists of simple loops, and files that mostly drive others, get no unrolling and scalar tails: the
 # library stays small.
 SMALL       := -O2 $(if $(CLANG),,-ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0)
-SMALL_LOOPS := cast_% conv_% direct_% gemm_kernel.avx512.o map_% rnn_% softmax_% winograd_%
+SMALL_LOOPS := cast_% conv_% pool_% special_% direct_% gemm_kernel.avx512.o map_% rnn_% softmax_% winograd_%
 # On x86-64 the base is for CPUs from before 2013: small code.  Elsewhere it is all there is.
 MARCH_base   := $(if $(X86_64),-Os $(if $(CLANG),,-fno-tree-vectorize),$(FAST))
 MARCH_avx2   := -march=x86-64-v3

@@ -6,9 +6,9 @@
  *     time BACKWARD SECONDS                  nanoseconds of one call of what was taken
  *
  * Inputs are samples of the op's descriptor with their sizes multiplied: every size by one factor, or only
- * the first; sizes among the parameters grow along where the op takes that.  SHAPES 0 takes the sample that has most elements then; a seed takes any, and multiplies equal
- * sizes by a factor of their own.  RANK n takes the n-th best that runs; samples all of whose sizes grow, and
- * that do not broadcast, are better.
+ * the first; sizes among the parameters grow along where the op takes that.  SHAPES 0 takes the sample that
+ * has most elements then; a seed takes any, and multiplies equal sizes by a factor of their own.  RANK n
+ * takes the n-th best that runs; samples all of whose sizes grow, and that do not broadcast, are better.
  *
  * On one thread times are CPU time: other work on the machine counts less. */
 #define _POSIX_C_SOURCE 200809L

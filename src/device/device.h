@@ -237,8 +237,8 @@ typedef struct SearchArgs {
  * index (embedding and index_select use index_outer = index_inner = 0).
  * scatter_add - dst[o, index, i] += src[o, j, i], in the order of j, dst dense [outer, n, inner]; halves are
  * added in f32, and rounded once.
- * scatter_fold - the same by a fold, f64 or i64: dst[o, index, i], if include_self or nothing names it, and
- * the src[o, j, i] that name it.  Means of integers round down, NaN wins extremes, integers wrap.
+ * scatter_fold - the same by a fold, f64 or i64 (CPU: extremes of f32 too): dst[o, index, i], if include_self
+ * or nothing names it, and all src[o, j, i] there.  Integers' means round down, NaN wins extremes.
  * An index outside [0, n) is a fault.  Told at once it is KERNEL_FAILED with bad_at and bad_value, and
  * nothing is written.  A device that queues its work may tell it late, by Device.fault after the next wait: a
  * gather reads index 0 in its place, the others leave it out. */
@@ -402,10 +402,12 @@ typedef struct PairsArgs {
     bool rounded;
 } PairsArgs;
 
-/* special - y_i = f(a_i, b_i) of dense f64 arrays (cpu/math/special_gamma.h). */
+/* special - y_i = f(a_i, b_i) of dense f64 arrays (cpu/math/special_gamma.h); rounded: f32 is made of
+ * them, 2^-30 is enough. */
 typedef enum SpecialKind { SPECIAL_ZETA, SPECIAL_IGAMMA, SPECIAL_IGAMMAC } SpecialKind;
 typedef struct SpecialArgs {
     int kind;
+    bool rounded;
     int64_t count;
     const double *a, *b;
     double *y;

@@ -106,6 +106,11 @@ enum { VECTORS = 1 };
 #else
 enum { VECTORS = 0 };
 #endif
+#if defined __x86_64__ && !defined __AVX2__ /* small code: one loop a row, which looks at each element */
+enum { ONE_LOOP = 1 };
+#else
+enum { ONE_LOOP = 0 };
+#endif
 
 /* ---- what is right to 2^-35, for results that are rounded to f32 ---- */
 
@@ -166,8 +171,8 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
     const double p = count ? params[0] : 0;
     for (int64_t from = 0; from < n; from += BLOCK) {
         const int64_t length = n - from < BLOCK ? n - from : BLOCK;
-        int hard = what == ALWAYS || (what == ROUNDED && params[1] == 0);
-        if (what != NEVER && what != ALWAYS && what != ROUNDED)
+        int hard = ONE_LOOP || what == ALWAYS || (what == ROUNDED && params[1] == 0);
+        if (!ONE_LOOP && what != NEVER && what != ALWAYS && what != ROUNDED)
             for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
                 hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
         if (hard) some(from, length, out, a, b, y, g, p, keep, f, 1);

@@ -8,8 +8,8 @@
 
 enum { D, H, W };
 
-/* The windows along one direction, one after the other: [from, to) of window i is [floor(i in / out), ceil((i +
- * 1) in / out)), without a division for each. */
+/* The windows along one direction, one after the other: [from, to) of window i is [floor(i in / out),
+ * ceil((i + 1) in / out)), without a division for each. */
 typedef struct Along {
     int64_t whole, part, out; /* in / out, in % out */
     int64_t from, to, next, rest;

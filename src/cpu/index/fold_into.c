@@ -31,7 +31,7 @@ typedef struct Into {
 } Into;
 
 /* Compiled for each fold and type: the choice lies outside the loops. */
-FORCE_INLINE void add_block(const Into *w, int how, bool real)
+FORCE_INLINE void add_block(const Into *w, int how, int dtype)
 {
     const GatherArgs *g = w->g;
     const int64_t inner = g->inner, from = w->o * g->m * inner, base = w->o * g->n * inner;
@@ -40,7 +40,11 @@ FORCE_INLINE void add_block(const Into *w, int how, bool real)
         for (int64_t i = 0; i < inner; i++) {
             const int64_t at = from + j * inner + i, to = index[i * g->index_inner] * inner + i;
             const bool first = w->count[to]++ == 0;
-            if (real) {
+            if (dtype == TENSOR_F32) {
+                const float x = ((const float *)g->src)[at];
+                float *y = (float *)g->dst + base + to;
+                *y = first ? x : (float)fold_f64((double)*y, (double)x, how);
+            } else if (dtype == TENSOR_F64) {
                 const double x = ((const double *)g->src)[at];
                 double *y = (double *)g->dst + base + to;
                 *y = first ? x : fold_f64(*y, x, how);
@@ -55,16 +59,22 @@ FORCE_INLINE void add_block(const Into *w, int how, bool real)
 
 FORCE_INLINE void add_folded(const Into *w, int how)
 {
-    if (w->g->dtype == TENSOR_F64) add_block(w, how, true);
-    else add_block(w, how, false);
+    if (w->g->dtype == TENSOR_F64) add_block(w, how, TENSOR_F64);
+    else add_block(w, how, TENSOR_I64);
 }
 
 static void add_each(const Into *w)
 {
     switch (w->g->fold) {
     case INTO_PROD: add_folded(w, INTO_PROD); break;
-    case INTO_AMAX: add_folded(w, INTO_AMAX); break;
-    case INTO_AMIN: add_folded(w, INTO_AMIN); break;
+    case INTO_AMAX:
+        if (w->g->dtype == TENSOR_F32) add_block(w, INTO_AMAX, TENSOR_F32);
+        else add_folded(w, INTO_AMAX);
+        break;
+    case INTO_AMIN:
+        if (w->g->dtype == TENSOR_F32) add_block(w, INTO_AMIN, TENSOR_F32);
+        else add_folded(w, INTO_AMIN);
+        break;
     default: add_folded(w, INTO_MEAN);
     }
 }

@@ -3,20 +3,24 @@
 #include "cpu/cpu.h"
 #include "host_index.h"
 
-/* Is one of n values outside?  Without a branch, so that it runs in vectors. */
+/* Is one of n values outside?  By the signs of differences, so that it runs in vectors. */
 static bool any_outside(const int64_t *value, int64_t n, int64_t low, int64_t end)
 {
-    bool outside = false;
-    for (int64_t i = 0; i < n; i++) outside |= value[i] < low || value[i] >= end;
-    return outside;
+    const uint64_t from = (uint64_t)low, most = (uint64_t)end - 1;
+    uint64_t bits = 0, far = 0; /* far: where a difference may overflow */
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t v = (uint64_t)value[i];
+        bits |= (v - from) | (most - v), far |= v ^ v << 1;
+    }
+    return (bits | far) >> 63;
 }
 
 int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t end)
 {
     if (!any_outside(value, count, low, end)) return -1;
-    int64_t i = 0;
-    while (value[i] >= low && value[i] < end) i++;
-    return i;
+    for (int64_t i = 0; i < count; i++)
+        if (value[i] < low || value[i] >= end) return i;
+    return -1;
 }
 
 int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int64_t ignored)

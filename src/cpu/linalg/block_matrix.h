@@ -1,5 +1,5 @@
-/* block_matrix.h - LU, Cholesky and triangular systems of larger matrices, halved recursively down to plain loops:
- * nearly all of the work is then products, by our own kernels.  small_matrix.h has the plain forms. */
+/* block_matrix.h - LU, Cholesky and triangular systems of larger matrices, halved recursively down to plain
+ * loops: nearly all of the work is then products, by our own kernels.  small_matrix.h has the plain forms. */
 #ifndef TG_BLOCK_MATRIX_H
 #define TG_BLOCK_MATRIX_H
 

@@ -1,8 +1,9 @@
 /* linalg.h - linear algebra of the CPU: batches of dense row-major matrices of doubles.
  *
- * Systems, LU and Cholesky by plain loops (small_matrix.c) and by blocks (block_matrix.c), the others by LAPACK,
- * which sees every matrix transposed.  All return 0, or -1: *fault says what is wrong with a matrix, or else the error is recorded
- * under the name of op (no LAPACK, no memory).  They run in the calling thread, the distances on all. */
+ * Systems, LU and Cholesky by plain loops (small_matrix.c) and by blocks (block_matrix.c), the others by
+ * LAPACK, which sees every matrix transposed.  All return 0, or -1: *fault says what is wrong with a matrix,
+ * or else the error is recorded under the name of op (no LAPACK, no memory).  They run in the calling thread,
+ * the distances on all. */
 #ifndef TG_LINALG_KERNELS_H
 #define TG_LINALG_KERNELS_H
 

@@ -18,8 +18,8 @@ int64_t small_lu(double *a, int64_t m, int64_t n, int *pivots);
 void small_lu_solve(const double *lu, int64_t n, const int *pivots, double *b,
                     int64_t columns); /* b [n, columns] in place */
 
-/* The lower triangle of a, of rows ld apart, becomes l with l l^T = a.  0, or the order of the first leading minor that is not
- * positive. */
+/* The lower triangle of a, of rows ld apart, becomes l with l l^T = a.  0, or the order of the first
+ * leading minor that is not positive. */
 int64_t small_cholesky(double *a, int64_t n, int64_t ld);
 
 /* b becomes x with a x = b, or x a = b without left, b [rows, columns]. */

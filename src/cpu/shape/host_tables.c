@@ -20,19 +20,15 @@ void host_keep_triangle(char *to, const char *from, size_t size, int64_t rows, i
 
 /* ---- padding --------------------------------------------------------------------------------- */
 
-static int64_t crop(int64_t pad) { return pad < 0 ? -pad : 0; }
-
-static int64_t source(HostPad mode, int64_t j, int64_t n, int64_t before, int64_t after)
+static int64_t source(HostPad mode, int64_t j, int64_t n)
 {
     if (mode == HOST_PAD_REFLECT) return j < 0 ? -j : j >= n ? 2 * (n - 1) - j : j;
-    if (mode == HOST_PAD_REPLICATE) return j < 0 ? 0 : j >= n ? n - 1 : j;
-    const int64_t first = crop(before), left = n - first - crop(after);
-    return first + (j - first + left) % left;
+    return j < 0 ? 0 : j >= n ? n - 1 : j;
 }
 
 void host_pad(int64_t *to, HostPad mode, int64_t n, int64_t before, int64_t after)
 {
-    for (int64_t j = -before; j < n + after; j++) *to++ = source(mode, j, n, before, after);
+    for (int64_t j = -before; j < n + after; j++) *to++ = source(mode, j, n);
 }
 
 /* ---- combinations ---------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ void host_keep_triangle(char *to, const char *from, size_t size, int64_t rows, i
                         int64_t diagonal, bool lower);
 
 /* host_pad - to [before + n + after]: which of n elements each one is; a negative end is cut off. */
-typedef enum HostPad { HOST_PAD_REFLECT, HOST_PAD_REPLICATE, HOST_PAD_CIRCULAR } HostPad;
+typedef enum HostPad { HOST_PAD_REFLECT, HOST_PAD_REPLICATE } HostPad;
 void host_pad(int64_t *to, HostPad mode, int64_t n, int64_t before, int64_t after);
 
 /* host_choices - how many choices of r of n there are, each once or again and again; -1: beyond int64.

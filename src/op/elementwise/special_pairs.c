@@ -4,8 +4,12 @@
  *   igamma   1 / Gamma(a) integral of t^(a-1) e^-t from 0 to b          db = g b^(a-1) e^-b / Gamma(a)
  *   igammac  1 - igamma                                                 db = -g b^(a-1) e^-b / Gamma(a)
  *
- * Each is two ops: the public one broadcasts and casts, and its core computes in f64. */
+ * Each is two ops: the public one broadcasts and casts, and its core computes in f64, rounded: to 2^-30. */
 #include "op/op.h"
+
+typedef struct CoreParams {
+    bool rounded; /* the result becomes f32 or a half */
+} CoreParams;
 
 static int core_shape(OpCall *c) { return op_set_output(c, 0, shape_of(op_input(c, 0)), TENSOR_F64); }
 
@@ -14,7 +18,12 @@ static int run(OpCall *c, SpecialKind kind)
     const Tensor *a = own(raw_contiguous(op_input(c, 0))), *b = own(raw_contiguous(op_input(c, 1)));
     Tensor *y = op_output(c, 0);
     if (!a || !b) return -1;
-    SpecialArgs args = { .kind = kind, .count = y->numel, .a = a->data, .b = b->data, .y = y->data };
+    SpecialArgs args = { .kind = kind,
+                         .rounded = ((const CoreParams *)op_params(c))->rounded,
+                         .count = y->numel,
+                         .a = a->data,
+                         .b = b->data,
+                         .y = y->data };
     return RUN_KERNEL(c->name, y->place, special, &args);
 }
 
@@ -54,6 +63,7 @@ static int igammac_backward(OpCall *c, Tensor *dy, Tensor **dx)
                                            .arity = 2,                            \
                                            .keep = KEEP_INPUT(0) | KEEP_INPUT(1), \
                                            .no_grad_inputs = KEEP_INPUT(0),       \
+                                           .params = sizeof(CoreParams),          \
                                            .shape = core_shape,                   \
                                            .forward = name_##_forward,            \
                                            .backward = name_##_backward,          \
@@ -82,7 +92,8 @@ static int compose(OpCall *c, const TensorOp *core)
         like = tensor_div(a, b);
     a = tensor_expand(tensor_to(tensor_detach(a), TENSOR_F64), joint);
     b = tensor_expand(tensor_to(b, TENSOR_F64), joint);
-    Tensor *y = like && a && b ? APPLY(core, NULL, a, b) : NULL;
+    const CoreParams p = { .rounded = like && like->dtype != TENSOR_F64 };
+    Tensor *y = like && a && b ? APPLY(core, &p, a, b) : NULL;
     return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)like->dtype) : NULL);
 }
 

@@ -7,8 +7,8 @@
  *   prod   dx = dy (product of the others) dsrc_j = dy_a (product of the others), without dividing by a zero
  *   amax   dx, dsrc_j = dy_a / (number of those equal to y_a) where they are equal, else 0; amin too
  *
- * If x takes no part, its reduced elements get no gradient.  Computed in f64, or i64: rounded once.
- * index_reduce does the same with whole slices. */
+ * If x takes no part, its reduced elements get no gradient.  Computed in f64, or i64: rounded once; extremes,
+ * which are exact, of f32 on the host in f32.  index_reduce does the same with whole slices. */
 #include "index_plan.h"
 
 const TensorReduceIntoArgs tensor_reduce_into_defaults = { TENSOR_REDUCE_INTO_DEFAULTS };
@@ -40,13 +40,16 @@ static int forward(OpCall *c)
     Tensor *x = op_input(c, 0), *index = op_input(c, 1), *y = op_output(c, 0);
     if (raw_copy(y, x)) return -1;
     if (index->numel == 0) return 0;
-    const int wide = dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64;
+    const bool exact = p->reduce == TENSOR_INTO_AMAX || p->reduce == TENSOR_INTO_AMIN;
+    const int wide = exact && on_host(x->place) && x->dtype == TENSOR_F32 ? TENSOR_F32
+                     : dtype_is_float(x->dtype)                           ? TENSOR_F64
+                                                                          : TENSOR_I64;
     const IndexPlan plan = index_plan(shape_of(x), index, p->dim);
     Tensor *region = index_within(y, index, p->dim), *part = index_within(op_input(c, 2), index, -1);
     Tensor *to = region ? own(raw_cast(region, wide)) : NULL, *src = part ? own(raw_cast(part, wide)) : NULL;
     if (!to || !src || run_scatter_fold(c, &plan, (FoldKind)p->reduce, p->include_self, src, index, to))
         return -1;
-    return raw_copy(region, to);
+    return to == region ? 0 : raw_copy(region, to);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ static Tensor *ordered(const Slices *s, Tensor *slices)
 
 static Tensor *part(Tensor *list, int64_t n, const Place *place)
 {
-    return carried(tensor_clone(tensor_narrow(list, 0, 0, n)), place);
+    return carried(n == list->numel ? list : tensor_clone(tensor_narrow(list, 0, 0, n)), place);
 }
 
 /* Values, inverse, counts. */
@@ -60,7 +60,8 @@ static int compose(OpCall *c, int dim, bool sorted)
     if (!slices || (sorted && !order) || !first || !count || !inverse) return -1;
     const int64_t groups =
         group_slices(&s, order ? order->data : NULL, first->data, count->data, inverse->data);
-    Tensor *values = tensor_index_select(slices, 0, part(first, groups, x->place));
+    Tensor *values = groups == s.n && !sorted ? tensor_clone(slices)
+                                              : tensor_index_select(slices, 0, part(first, groups, x->place));
     if (dim != TENSOR_ALL && x->ndim) {
         if (values) values = tensor_movedim(values, 0, dim);
         inverse = carried(inverse, x->place);

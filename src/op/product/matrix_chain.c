@@ -190,11 +190,11 @@ static int block_diag(OpCall *c)
     for (int i = 0; i < n; i++) {
         Tensor *x = op_input(c, i);
         x = x->ndim < 2 ? tensor_reshape(x, SHAPE(1, x->numel)) : x;
-        row[i] = x ? embed_part(x, 1, at, columns) : NULL;
+        row[i] = !x || n == 1 ? x : embed_part(x, 1, at, columns);
         if (!row[i]) return -1;
         at += x->shape[1];
     }
-    return op_set_result(c, 0, tensor_cat(TENSOR_LIST(row, n), 0));
+    return op_set_result(c, 0, n == 1 ? tensor_clone(row[0]) : tensor_cat(TENSOR_LIST(row, n), 0));
 }
 
 const TensorVanderArgs tensor_vander_defaults = { TENSOR_VANDER_DEFAULTS };
@@ -222,7 +222,8 @@ static int vander(OpCall *c)
     memcpy(shape, column->shape, sizeof shape);
     shape[last] = p->n > 0 ? p->n - 1 : 0;
     Tensor *y = tensor_expand(column, (TensorShape){ last + 1, shape });
-    if (p->n > 0) y = tensor_cat(TENSORS(tensor_ones_like(column), tensor_cumprod(y, last)), last);
+    if (p->n > 2) y = tensor_cumprod(y, last);
+    if (p->n > 0) y = tensor_cat(TENSORS(tensor_ones_like(column), y), last);
     return op_set_result(c, 0, p->increasing ? y : tensor_flip(y, DIMS(last)));
 }
 

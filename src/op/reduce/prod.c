@@ -66,10 +66,17 @@ static Tensor *others_on_graph(Tensor *x, int dim)
 
 static Tensor *others_in_loop(Tensor *x, int dim)
 {
+    const Around a = x ? around(shape_of(x), dim) : (Around){ 0 };
+    if (x && x->dtype == TENSOR_F32) {
+        Tensor *dense = own(raw_contiguous(x)), *room = own(new_tensor(shape_of(x), TENSOR_F64, x->place)),
+               *others = own(new_tensor(shape_of(x), TENSOR_F32, x->place));
+        if (!dense || !room || !others) return NULL;
+        products_of_others_f32(dense->data, room->data, others->data, a.outer, a.n, a.inner);
+        return others;
+    }
     Tensor *wide = x ? own(raw_cast(x, TENSOR_F64)) : NULL;
     Tensor *y = wide ? own(new_tensor(shape_of(wide), TENSOR_F64, wide->place)) : NULL;
     if (!y) return NULL;
-    const Around a = around(shape_of(x), dim);
     products_of_others(wide->data, y->data, a.outer, a.n, a.inner);
     return tensor_to(y, (TensorDtype)x->dtype);
 }
@@ -140,10 +147,15 @@ static int cumprod_forward(OpCall *c)
         Tensor *y = x->ndim ? running(tensor_to(x, (TensorDtype)out->dtype), p->dim) : x;
         return y ? raw_copy(out, y) : -1;
     }
+    const Around a = around(shape_of(x), p->dim);
+    if (x->dtype == TENSOR_F32 && out->dtype == TENSOR_F32) {
+        if (!(x = own(raw_contiguous(x)))) return -1;
+        running_products_f32(x->data, out->data, a.outer, a.n, a.inner);
+        return 0;
+    }
     x = own(raw_cast(x, wide));
     Tensor *y = x && out->dtype != (int)wide ? own(new_tensor(shape_of(x), wide, x->place)) : out;
     if (!x || !y) return -1;
-    const Around a = around(shape_of(x), p->dim);
     if (floats) running_products(x->data, y->data, a.outer, a.n, a.inner);
     else running_products_i64(x->data, y->data, a.outer, a.n, a.inner);
     return y == out ? 0 : raw_copy(out, y);
