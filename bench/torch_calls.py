@@ -330,7 +330,8 @@ def attention(q, k, v, w, b, bk, bv, wo, bo, *rest, **p):
 
 
 def linear_cross_entropy(x, w, t, b=None, classes=None, chunk=0, **p):
-    p = {k: v for k, v in p.items() if k in ("label_smoothing", "ignore_index", "reduction")}
+    names = ("label_smoothing", "reduction") + (() if t.is_floating_point() else ("ignore_index",))
+    p = {k: v for k, v in p.items() if k in names}
     return F.linear_cross_entropy(x, w, t, linear_bias=b, weight=classes, **p)
 
 
