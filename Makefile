@@ -21,9 +21,10 @@ COLD_ROOMS  := $(addprefix src/,check trace io data \
 COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/matrix_chain.c \
                elementwise/activations.c elementwise/log_prob.c elementwise/formula.c reduce/cov.c \
                reduce/nan_reduce.c shape/scatter_view.c shape/tensor_split.c shape/tri.c) \
-               $(addprefix src/op/elementwise/,alpha_dropout.c dropout.c gumbel_softmax.c special_pairs.c) \
+               $(addprefix src/op/elementwise/,dropout.c gumbel_softmax.c special_pairs.c) \
                $(addprefix src/,tensor/print.c tensor/error.c tensor/values.c device/device.c device/event.c \
-               autograd/anomaly.c autograd/checkpoint.c autograd/saved.c) \
+               op/apply_text.c autograd/anomaly.c autograd/checkpoint.c autograd/memory_report.c \
+               autograd/saved.c) \
                $(addprefix src/cpu/product/,gemm.c gemm_amx.c gemm_device.c) \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
 COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c scheduler_state.c schedules.c swa.c \

@@ -2,7 +2,6 @@
  * gradients without one. */
 #include <math.h>
 #include <tapegrad/debug.h>
-#include "anomaly.h"
 #include "tape.h"
 
 THREAD_LOCAL bool anomaly_on;

@@ -5,7 +5,6 @@
  * that write directly cannot fail once begun. */
 #include <stdlib.h>
 #include "tensor/core.h"
-#include "anomaly.h"
 #include "options.h"
 #include "graph_ops.h"
 #include "host.h"
@@ -455,22 +454,4 @@ int tensor_apply_all(const TensorOp *op, Tensor *const *inputs, int n, const voi
         return fail(TENSOR_ENULL, "tensor_apply_all", "room for %d results, but the array is NULL", count);
     for (int i = 0; i < count; i++) outputs[i] = NULL;
     return op_apply(op, inputs, n, params, SITE, outputs, count);
-}
-
-/* ---- the table of built-in ops --------------------------------------------------------------- */
-
-extern const TensorOp *const __start_tapegrad_ops[] HIDDEN, *const __stop_tapegrad_ops[] HIDDEN;
-
-int tensor_op_count(void) { return (int)(__stop_tapegrad_ops - __start_tapegrad_ops); }
-
-const TensorOp *tensor_op_at(int i)
-{
-    return i >= 0 && i < tensor_op_count() ? __start_tapegrad_ops[i] : NULL;
-}
-
-const TensorOp *tensor_op_find(const char *name)
-{
-    for (int i = 0; name && i < tensor_op_count(); i++)
-        if (strcmp(__start_tapegrad_ops[i]->name, name) == 0) return __start_tapegrad_ops[i];
-    return NULL;
 }

@@ -10,7 +10,6 @@
 
 const TensorAutocastArgs tensor_autocast_defaults = { TENSOR_AUTOCAST_DEFAULTS };
 
-_Atomic int call_modes;
 static _Atomic int matmul_precision;
 
 typedef struct Kept {
@@ -176,6 +175,9 @@ bool autocast_switch(bool on)
     return was;
 }
 
+/* The thread ends. */
+static void end_all_blocks(void) { tensor_autocast_end((TensorAutocast){ .enabled = false }); }
+
 TensorAutocast tensor_autocast_begin_args(TensorAutocastArgs args)
 {
     static const char name[] = "tensor_autocast_begin";
@@ -187,7 +189,7 @@ TensorAutocast tensor_autocast_begin_args(TensorAutocastArgs args)
         return before;
     }
     if (!before.depth) {
-        thread_started();
+        thread_owns(THREAD_AUTOCAST, end_all_blocks);
         atomic_fetch_add(&call_modes, 1);
     }
     state.now = (TensorAutocast){ .dtype = args.dtype,
@@ -206,8 +208,6 @@ void tensor_autocast_end(TensorAutocast before)
     atomic_fetch_sub(&call_modes, 1);
     tensor_clear_autocast_cache();
 }
-
-void autocast_thread_exit(void) { tensor_autocast_end((TensorAutocast){ .enabled = false }); }
 
 bool tensor_autocast_enabled(void) { return state.now.enabled; }
 TensorDtype tensor_autocast_dtype(void) { return state.now.depth ? state.now.dtype : TENSOR_BF16; }

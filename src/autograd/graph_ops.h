@@ -1,5 +1,5 @@
-/* graph_ops.h - the few ops that the tape itself records, in a table that the ops fill (src/op/graph_ops.c),
- * so that the core depends on no op. */
+/* graph_ops.h - the few ops that the tape itself records, in a table that the ops fill (src/op/core_ops.c),
+ * so that the core includes no op. */
 #ifndef TG_GRAPH_OPS_H
 #define TG_GRAPH_OPS_H
 
@@ -16,9 +16,6 @@ typedef struct GraphOps {
     Tensor *(*expand)(Tensor *x, TensorShape shape);
     Tensor *(*clone)(Tensor *x);
     Tensor *(*contiguous)(Tensor *x);
-    Tensor *(*copy_)(Tensor *x, Tensor *from);
-    Tensor *(*fill_)(Tensor *x, double value);
-    Tensor *(*select)(Tensor *x, int dim, int64_t index);
 } GraphOps;
 
 extern const GraphOps graph_ops HIDDEN;

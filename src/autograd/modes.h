@@ -1,5 +1,5 @@
 /* modes.h - modes that wrap every call of an op while on: autocast, the profiler, hooks of saved values.
- * call_modes is 0 while no thread uses one: then a call pays one load and one branch. */
+ * Nothing here is asked while modes_on() says no (trace/profile.h). */
 #ifndef TG_MODES_H
 #define TG_MODES_H
 
@@ -9,12 +9,6 @@
 #include "trace/profile.h"
 
 #pragma GCC visibility push(hidden)
-
-extern _Atomic int call_modes;
-FORCE_INLINE bool modes_on(void)
-{
-    return unlikely(atomic_load_explicit(&call_modes, memory_order_relaxed) != 0);
-}
 
 /* op_apply_plain - op_apply_as without any mode (apply.c). */
 int op_apply_plain(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,

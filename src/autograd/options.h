@@ -28,22 +28,6 @@ typedef enum OptionFault {
  * NULL. */
 void options_default(const TensorOp *op, void *params, const OpField **required);
 
-/* options_fault - NULL, or what is wrong with options as a whole.  The defaults end in TENSOR_FROM_DEFAULTS
- * and these do not: they are zeros, or rubbish, and not what was meant.  Or a 0 stands where TensorByName
- * does: an option was given by place.
- * options_slow_fault - the same of options that do not end in the mark; options_by_place - the second part
- * alone. */
-const char *options_slow_fault(const void *options, const void *defaults, size_t size);
-const char *options_by_place(const void *options, const void *defaults, size_t size);
-static inline const char *options_fault(const void *options, const void *defaults, size_t size)
-{
-    TensorFromDefaults given;
-    if (!defaults || size < sizeof given) return NULL;
-    memcpy(&given, (const char *)options + size - sizeof given, sizeof given);
-    return likely(given == TENSOR_DEFAULTS_MARK) ? options_by_place(options, defaults, size)
-                                                 : options_slow_fault(options, defaults, size);
-}
-
 /* options_no_choice - is value none of the choices?  Then text receives their names, "a, b or c". */
 bool options_no_choice(const char *const *choices, int value, char *text, size_t size);
 

@@ -17,9 +17,11 @@ THREAD_LOCAL TensorSavedHooks saved_hooks;
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+static void drop_hooks(void);
+
 static void set_hooks(TensorSavedHooks hooks)
 {
-    if (hooks.pack && !saved_hooks.pack) thread_started();
+    if (hooks.pack && !saved_hooks.pack) thread_owns(THREAD_SAVED_HOOKS, drop_hooks);
     const int change = (hooks.pack != NULL) - (saved_hooks.pack != NULL);
     saved_hooks = hooks;
     if (change) atomic_fetch_add(&call_modes, change);
@@ -36,7 +38,7 @@ TensorSavedHooks tensor_saved_hooks_begin(TensorSavedHooks hooks)
 }
 
 void tensor_saved_hooks_end(TensorSavedHooks before) { set_hooks(before); }
-void saved_thread_exit(void) { set_hooks((TensorSavedHooks){ NULL }); }
+static void drop_hooks(void) { set_hooks((TensorSavedHooks){ NULL }); }
 
 /* ---- one value ------------------------------------------------------------------------------- */
 

@@ -11,7 +11,6 @@
 #include "modes.h"
 #include "tape.h"
 #include "wanted.h"
-#include "anomaly.h"
 
 const TensorBackwardArgs tensor_backward_defaults = { TENSOR_BACKWARD_DEFAULTS };
 const TensorGradientsArgs tensor_gradients_defaults = { TENSOR_GRADIENTS_DEFAULTS };

@@ -35,10 +35,12 @@ bool tensor_grad_enabled(void) { return !grad_off; }
 
 /* ---- the array ------------------------------------------------------------------------------- */
 
+static void leave_tape(void);
+
 static Tape *tape_get(void)
 {
     if (likely(my_tape != NULL)) return my_tape;
-    thread_started();
+    thread_owns(THREAD_TAPE, leave_tape);
     Tape *tape = tg_calloc(sizeof *tape);
     if (!tape) return fail_memory("tape"), NULL;
     pthread_mutex_init(&tape->lock, NULL);
@@ -190,7 +192,8 @@ void entry_release_result(Entry *e, const Tensor *result)
     entry_unref(e);
 }
 
-void tape_thread_exit(void)
+/* The thread ends. */
+static void leave_tape(void)
 {
     Tape *tape = my_tape;
     if (!tape) return;

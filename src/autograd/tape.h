@@ -116,6 +116,11 @@ typedef struct Packed Packed;
 enum { MOST_SAVES = 16 + 16 + CALL_MAX_EXTRA };
 int saved_begin(Entry *entry, Packed **packed);
 void saved_end(Entry *entry, Packed *const *packed);
+
+/* anomaly.c: tensor_set_detect_anomaly, the check of results and gradients for NaN. */
+extern THREAD_LOCAL bool anomaly_on;
+int anomaly_check_results(OpCall *call); /* after forward; -1 and EVALUE when a result has the first NaN */
+int anomaly_check_gradient(const Entry *entry, int input, const Tensor *dx, Tensor *const *dy);
 #pragma GCC visibility pop
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <ops_digest.h>
-#include "tensor/core.h"
-#include "tensor/memory.h"
+#include <tapegrad/device.h>
+#include "place.h"
 
 enum { MAX_PLACES = 32 };
 

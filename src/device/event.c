@@ -1,9 +1,9 @@
-/* event.c - events in a device's queue, copies in a second stream, pinned host memory. */
+/* event.c - events in a device's queue, copies in a second stream. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <time.h>
-#include <tapegrad/ops.h>
-#include "tensor/core.h"
+#include <tapegrad/device.h>
+#include "place.h"
 
 struct TensorEvent {
     const Place *place;
@@ -118,32 +118,4 @@ void tensor_copy_stream_end(TensorCopyStream before)
 {
     const Place *place = before.device;
     if (place) place->device->beside(place->context, before.was);
-}
-
-/* ---- pinned memory --------------------------------------------------------------------------- */
-
-static void unpin(void *data, void *place)
-{
-    const Place *p = place;
-    p->device->unpin(p->context, data);
-}
-
-Tensor *tensor_pin_memory(Tensor *x, const char *device)
-{
-    static const char name[] = "tensor_pin_memory";
-    if (check_null(x, name, 1)) return NULL;
-    const Place *place = find_place(device, name);
-    if (!place) return NULL;
-    if (!on_host(x->place)) return fail(TENSOR_EDEVICE, name, "x is on %s: want cpu", x->place->name), NULL;
-    if (!place->device->pin || storage_deleter(x->storage) == unpin) return borrow(x);
-    void *data = place->device->pin(place->context, x->numel ? (size_t)x->numel * dtype_size(x->dtype) : 1);
-    if (!data) return kernel_status(KERNEL_NO_MEMORY, name, place, "pin"), NULL;
-    Tensor *y = tensor_from_blob(data, shape_of(x), (TensorDtype)x->dtype, unpin, (void *)(uintptr_t)place);
-    if (!y) return unpin(data, (void *)(uintptr_t)place), NULL;
-    return raw_copy(y, x) ? NULL : y;
-}
-
-bool tensor_is_pinned(const Tensor *x)
-{
-    return !check_null(x, "tensor_is_pinned", 1) && storage_deleter(x->storage) == unpin;
 }

@@ -31,8 +31,10 @@ bool tg_alloc_must_fail(const struct DeviceContext *of);
 void tg_fail_allocation(const void *of, int64_t n, bool all_after);
 extern const char all_devices[1];
 
-/* tensor/error.c: each records an error and returns -1. */
+/* tensor/error.c: each records an error and returns -1.  fail_site - of the call at site. */
 int fail(TensorStatus code, const char *op, const char *format, ...) TAPEGRAD_PRINTF(3, 4) COLD;
+int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)
+    TAPEGRAD_PRINTF(4, 5) COLD;
 int fail_memory(const char *op) COLD;
 
 FORCE_INLINE size_t dtype_size(int dtype)

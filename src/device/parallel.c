@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include "tensor/core.h"
+#include "host.h"
 #include "parallel.h"
 
 enum { MAX_WORKERS = 255, SPINS = 200 };

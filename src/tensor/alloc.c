@@ -96,9 +96,11 @@ __attribute__((constructor)) static void guard_forks(void)
     pthread_atfork(lock_lists, unlock_lists, unlock_lists);
 }
 
+static void free_cache(void);
+
 static void register_cache(void)
 {
-    thread_started();
+    thread_owns(THREAD_MEMORY, free_cache);
     pthread_mutex_lock(&lock);
     cache.next = caches, caches = &cache, cache.registered = true;
     pthread_mutex_unlock(&lock);
@@ -287,7 +289,7 @@ void *tg_grow(void *old, size_t old_bytes, size_t new_bytes)
 }
 
 /* The thread ends: its blocks and counts go to the shared ones. */
-void alloc_thread_exit(void)
+static void free_cache(void)
 {
     if (!cache.registered) return;
     pthread_mutex_lock(&lock);

@@ -14,8 +14,7 @@
 #include <tapegrad/autograd.h>
 #include <tapegrad/device.h>
 #include <tapegrad/op_row.h>
-#include "device/device.h"
-#include "device/host.h"
+#include "device/place.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -27,13 +26,6 @@ typedef struct ThreadCount {
 void tg_count_tensor(int delta);
 
 /* ---- tensors --------------------------------------------------------------------------------- */
-typedef struct Place { /* a device that was opened */
-    const Device *device;
-    DeviceContext *context;
-    int index;
-    char name[24]; /* "cuda:0" */
-} Place;
-
 typedef struct Storage {
     atomic_int refs;
     _Atomic uint32_t version;
@@ -113,6 +105,10 @@ FORCE_INLINE bool scope_failed(TensorScope scope) { return unlikely(scope.depth 
 bool bump_version(Tensor *x);
 void note_write(Tensor *x, const char *writer, const void *site); /* bumps, and remembers who did it */
 
+/* for_each_tracked - of the tensors that are alive and tracked; under a lock: fn makes and frees none. */
+void for_each_tracked(void (*fn)(const Tensor *x, void *ctx), void *ctx);
+bool tensors_are_tracked(void);
+
 /* shape.c */
 static inline bool shape_equal(TensorShape a, TensorShape b) { return tensor_shape_equal(a, b); }
 int64_t shape_count(TensorShape shape); /* -1: does not fit int64, or a negative size */
@@ -130,8 +126,6 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 /* Functions get the name that their errors bear: an op's ("matmul"), one in place ("add_"), or a public
  * function's ("tensor_max"). */
 extern THREAD_LOCAL unsigned failure_count; /* of this thread, also what an earlier error hides */
-int fail_site(TensorStatus code, const char *op, const void *site, const char *format, ...)
-    TAPEGRAD_PRINTF(4, 5) COLD;
 /* fail_op - of an op, which may be the user's and named as one of ours. */
 int fail_op(TensorStatus code, const TensorOp *op, const char *name, const void *site, const char *format,
             ...) TAPEGRAD_PRINTF(5, 6) COLD;
@@ -147,38 +141,28 @@ bool check_null(const Tensor *x, const char *op, int position);
 bool check_null_for(const TensorOp *op, const Tensor *x, const char *name, int position);
 #define S(x) shape_text(shape_of(x))
 
-/* ---- devices: device.c ----------------------------------------------------------------------- */
-extern const Place cpu_place;
-const Place *find_place(const char *name, const char *op); /* opens; NULL and EDEVICE */
-const Place *default_place(void);
-int describe_devices(char *text, size_t size); /* lines for tensor_build_info */
-FORCE_INLINE bool on_host(const Place *place) { return place->device == &cpu_device; }
+/* ---- options: defaults.c ---------------------------------------------------------------------- */
+/* options_fault - NULL, or what is wrong with options as a whole.  The defaults end in TENSOR_FROM_DEFAULTS
+ * and these do not: they are zeros, or rubbish, and not what was meant.  Or a 0 stands where TensorByName
+ * does: an option was given by place.
+ * options_slow_fault - the same of options that do not end in the mark; options_by_place - the second part
+ * alone. */
+const char *options_slow_fault(const void *options, const void *defaults, size_t size);
+const char *options_by_place(const void *options, const void *defaults, size_t size);
+static inline const char *options_fault(const void *options, const void *defaults, size_t size)
+{
+    TensorFromDefaults given;
+    if (!defaults || size < sizeof given) return NULL;
+    memcpy(&given, (const char *)options + size - sizeof given, sizeof given);
+    return likely(given == TENSOR_DEFAULTS_MARK) ? options_by_place(options, defaults, size)
+                                                 : options_slow_fault(options, defaults, size);
+}
 
-/* RUN_KERNEL - 0; or -1: the kernel failed, and an error is recorded; or the device lacks it or declined the
- * call, and nothing is.  Then, until take_decline is asked (once; true), this thread records no errors: what
- * follows from a call that will be made another way is none.  Whoever runs ops asks, and takes the other way:
- * by a composition of ops, or on the host (autograd/host.c).
- * NEED_KERNEL - where there is no other way: a decline is an error, too. */
-#define KERNEL_STATUS(place, slot, args) \
-    ((place)->device->slot ? (place)->device->slot((place)->context, args) : KERNEL_DECLINED)
-#define RUN_KERNEL(op, place, slot, args) kernel_status(KERNEL_STATUS(place, slot, args), op, place, #slot)
-#define NEED_KERNEL(op, place, slot, args) need_kernel(RUN_KERNEL(op, place, slot, args), op, place)
-extern THREAD_LOCAL const char *declined; /* the slot */
-int kernel_failed(int status, const char *op, const Place *place, const char *slot) COLD;
-FORCE_INLINE int kernel_status(int status, const char *op, const Place *place, const char *slot)
-{
-    return likely(status == KERNEL_DONE) ? 0 : kernel_failed(status, op, place, slot);
-}
-bool take_decline(void);
-int fail_declined(const char *op, const Place *place, const char *slot) COLD; /* as an error */
-FORCE_INLINE int need_kernel(int status, const char *op, const Place *place)
-{
-    const char *slot = declined;
-    return likely(!status) ? 0 : slot && take_decline() ? fail_declined(op, place, slot) : -1;
-}
-/* takes - is the slot there, and does it read and write this dtype as it is? */
-#define TAKES(place, slot, dtype_) \
-    ((place)->device->slot && ((place)->device->takes[SLOT_##slot] >> (dtype_)&1))
+/* ---- values in and out: values.c -------------------------------------------------------------- */
+/* find_element - its offset, in elements; -1 and recorded when there is none.
+ * check_bytes - are they what x takes? */
+int find_element(const Tensor *x, TensorShape index, const char *op, int64_t *offset);
+int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const char *op);
 
 /* ---- raw work on tensors, outside the graph: raw.c ------------------------------------------- */
 int raw_copy(Tensor *dst, const Tensor *src);           /* src broadcasts to dst; casts; any devices */

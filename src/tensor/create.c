@@ -315,3 +315,31 @@ Tensor *tensor_new_tensor(const Tensor *x, const void *data, TensorShape shape)
 {
     return check_null(x, __func__, 1) ? NULL : from_data(__func__, data, SIZE_MAX, shape, x->dtype, x->place);
 }
+
+/* ---- pinned memory of the host --------------------------------------------------------------- */
+
+static void unpin(void *data, void *place)
+{
+    const Place *p = place;
+    p->device->unpin(p->context, data);
+}
+
+Tensor *tensor_pin_memory(Tensor *x, const char *device)
+{
+    static const char name[] = "tensor_pin_memory";
+    if (check_null(x, name, 1)) return NULL;
+    const Place *place = find_place(device, name);
+    if (!place) return NULL;
+    if (!on_host(x->place)) return fail(TENSOR_EDEVICE, name, "x is on %s: want cpu", x->place->name), NULL;
+    if (!place->device->pin || storage_deleter(x->storage) == unpin) return borrow(x);
+    void *data = place->device->pin(place->context, x->numel ? (size_t)x->numel * dtype_size(x->dtype) : 1);
+    if (!data) return kernel_status(KERNEL_NO_MEMORY, name, place, "pin"), NULL;
+    Tensor *y = tensor_from_blob(data, shape_of(x), (TensorDtype)x->dtype, unpin, (void *)(uintptr_t)place);
+    if (!y) return unpin(data, (void *)(uintptr_t)place), NULL;
+    return raw_copy(y, x) ? NULL : y;
+}
+
+bool tensor_is_pinned(const Tensor *x)
+{
+    return !check_null(x, "tensor_is_pinned", 1) && storage_deleter(x->storage) == unpin;
+}

@@ -129,6 +129,7 @@ static void put_text(size_t n, const char *format, va_list args)
     if (more > 0 && (size_t)more >= TEXT - n) {
         error.room = n + ((size_t)more < LONGEST ? (size_t)more : LONGEST) + NOTES;
         error.longer = malloc(error.room);
+        thread_owns(THREAD_ERROR, tensor_error_clear);
     }
     if (error.longer) {
         memcpy(error.longer, error.text, n);
@@ -146,7 +147,7 @@ static void unsign_nans(char *text)
 static void record(TensorStatus code, const char *name, const TensorOp *op, const void *site,
                    const char *format, va_list args)
 {
-    if (unlikely(declined)) return; /* see core.h, RUN_KERNEL */
+    if (unlikely(declined)) return; /* see RUN_KERNEL in device/place.h */
     failure_count++;
     if (error.code) return;
     const bool again =
@@ -238,5 +239,3 @@ bool check_null(const Tensor *x, const char *name, int position)
 {
     return check_null_for(NULL, x, name, position);
 }
-
-void error_thread_exit(void) { tensor_error_clear(); }

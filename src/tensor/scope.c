@@ -29,6 +29,7 @@ static COLD int grow_stack(void)
     size_t more = stack.capacity ? 2 * stack.capacity : 256;
     Tensor **grown = tg_grow(stack.owned, stack.capacity * sizeof *grown, more * sizeof *grown);
     if (!grown) return fail_memory("scope");
+    thread_owns(THREAD_SCOPES, scope_thread_exit);
     stack.owned = grown, stack.capacity = more;
     return 0;
 }
@@ -72,6 +73,7 @@ TensorScope tensor_scope_open(void)
             fail_memory("tensor_scope_open");
             return (TensorScope){ 0, 0 }; /* closes nothing: the temporaries stay with the scope around */
         }
+        thread_owns(THREAD_SCOPES, scope_thread_exit);
         stack.open = grown, stack.open_capacity = more;
     }
     if (unlikely(stack.serial == 0)) stack.serial = number_of_thread() << SERIAL_BITS;

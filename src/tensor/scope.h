@@ -1,8 +1,10 @@
-/* scope.h - the state of a thread's scopes, for checks before and after a call. */
+/* scope.h - the state of a thread's scopes. */
 #ifndef TG_SCOPE_H
 #define TG_SCOPE_H
 
-/* scope_depth - how many scopes of the thread are open. */
-int scope_depth(void);
+#pragma GCC visibility push(hidden)
+int scope_depth(void);        /* how many scopes of the thread are open */
+void scope_thread_exit(void); /* closes the root scope */
+#pragma GCC visibility pop
 
 #endif

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include "trace/callsite.h"
 #include "core.h"
-#include "memory.h"
-#include "thread.h"
+#include "scope.h"
 
 enum { INLINE_BYTES = 4096, HEADER = 64 }; /* small data lies behind its Storage, in one block */
 _Static_assert(sizeof(Storage) <= HEADER, "data behind a Storage must stay aligned");

@@ -3,13 +3,23 @@
 #define TG_THREAD_H
 
 #pragma GCC visibility push(hidden)
-void thread_started(void); /* thread.c: once a thread, on its first use of the library */
-void autocast_thread_exit(void);
-void saved_thread_exit(void);
-void scope_thread_exit(void);
-void tape_thread_exit(void);
-void error_thread_exit(void);
-void alloc_thread_exit(void);
+
+/* What a thread owns, in the order in which it is freed: tensors before the tape that they refer to, memory
+ * last, for the others give theirs back. */
+typedef enum ThreadPart {
+    THREAD_AUTOCAST,
+    THREAD_SAVED_HOOKS,
+    THREAD_SCOPES,
+    THREAD_TAPE,
+    THREAD_ERROR,
+    THREAD_MEMORY,
+    THREAD_PARTS
+} ThreadPart;
+
+/* thread_owns - free_part is called when this thread ends, and in other threads that end: it frees what there
+ * is. */
+void thread_owns(ThreadPart part, void (*free_part)(void));
+
 #pragma GCC visibility pop
 
 #endif

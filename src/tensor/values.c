@@ -1,6 +1,5 @@
 /* values.c - values in and out, and comparing them.  Elements of other devices come through host memory. */
 #include <math.h>
-#include "autograd/graph_ops.h"
 #include "core.h"
 #include "device/half.h"
 
@@ -61,8 +60,7 @@ int64_t tensor_item_i64(const Tensor *x)
     return value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;
 }
 
-/* The offset of an element, in elements; -1 and recorded when there is none. */
-static int find(const Tensor *x, TensorShape index, const char *op, int64_t *offset)
+int find_element(const Tensor *x, TensorShape index, const char *op, int64_t *offset)
 {
     if (check_null(x, op, 1)) return -1;
     if (index.ndim != x->ndim) return fail(TENSOR_ESHAPE, op, "%d indices for %s", index.ndim, S(x));
@@ -83,27 +81,14 @@ double tensor_get(const Tensor *x, TensorShape index)
 {
     Element e;
     int64_t offset;
-    if (find(x, index, "tensor_get", &offset)) return (double)NAN;
+    if (find_element(x, index, "tensor_get", &offset)) return (double)NAN;
     const char *at = (const char *)x->data + offset * (int64_t)dtype_size(x->dtype);
     return fetch(x, at, "tensor_get", &e) ? (double)NAN : as_double(&e, x->dtype);
 }
 
-/* Through select, so that the graph of x and of its base learns of it. */
-int tensor_set(Tensor *x, TensorShape index, double value)
-{
-    int64_t offset;
-    if (find(x, index, "tensor_set", &offset) || inplace_check("tensor_set", x)) return -1;
-    TensorScope scope = tensor_scope_open();
-    Tensor *element = x;
-    for (int d = 0; d < index.ndim && element; d++) element = graph_ops.select(element, 0, index.dim[d]);
-    element = graph_ops.fill_(element, value);
-    tensor_scope_close(scope);
-    return element ? 0 : -1;
-}
-
 /* ---- all elements ---------------------------------------------------------------------------- */
 
-static int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const char *op)
+int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const char *op)
 {
     if (check_null(x, op, 1)) return -1;
     size_t want = (size_t)x->numel * dtype_size(x->dtype);
@@ -111,11 +96,6 @@ static int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const 
         return fail(TENSOR_ESHAPE, op, "%zu bytes for %s %s, which takes %zu", bytes,
                     tensor_dtype_name((TensorDtype)x->dtype), S(x), want);
     return buffer || bytes == 0 ? 0 : fail(TENSOR_ENULL, op, "the buffer is NULL");
-}
-
-static Tensor *as_tensor(const void *buffer, const Tensor *like)
-{
-    return tensor_from_blob((void *)buffer, shape_of(like), (TensorDtype)like->dtype, NULL, NULL);
 }
 
 int tensor_copy_to(const Tensor *x, void *buffer, size_t bytes)
@@ -126,19 +106,8 @@ int tensor_copy_to(const Tensor *x, void *buffer, size_t bytes)
         return kernel_status(x->place->device->to_host(x->place->context, buffer, x->data, bytes),
                              "tensor_copy_to", x->place, "copy");
     TensorScope scope = tensor_scope_open();
-    Tensor *there = as_tensor(buffer, x);
+    Tensor *there = tensor_from_blob(buffer, shape_of(x), (TensorDtype)x->dtype, NULL, NULL);
     int status = there ? raw_copy(there, x) : -1;
-    tensor_scope_close(scope);
-    return status;
-}
-
-int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes)
-{
-    if (check_bytes(x, buffer, bytes, "tensor_copy_from") || inplace_check("tensor_copy_from", x)) return -1;
-    if (bytes == 0) return 0;
-    TensorScope scope = tensor_scope_open();
-    Tensor *from = as_tensor(buffer, x);
-    int status = from && graph_ops.copy_(x, from) ? 0 : -1;
     tensor_scope_close(scope);
     return status;
 }

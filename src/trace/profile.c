@@ -10,9 +10,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
-#include "autograd/modes.h"
 #include "profile.h"
 
+_Atomic int call_modes;
 atomic_bool profiling;
 static _Atomic uint32_t run;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

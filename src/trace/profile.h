@@ -56,7 +56,15 @@ typedef struct ProfileLog {
 
 #pragma GCC visibility push(hidden)
 
-extern atomic_bool profiling; /* one of the things that call_modes counts */
+/* call_modes - how many modes that wrap every call of an op are on, in any thread: the profiler, autocast,
+ * hooks of saved values (autograd/modes.h).  While it is 0 a call pays one load and one branch. */
+extern _Atomic int call_modes;
+FORCE_INLINE bool modes_on(void)
+{
+    return unlikely(atomic_load_explicit(&call_modes, memory_order_relaxed) != 0);
+}
+
+extern atomic_bool profiling;
 FORCE_INLINE bool profile_on(void) { return atomic_load_explicit(&profiling, memory_order_relaxed); }
 
 void profile_enter(ProfileSpan *span, const char *name, ProfileKind kind, uint16_t range);

@@ -4,7 +4,7 @@
 
 #include <tapegrad/op_row.h>
 #include "device/device.h"
-#include "device/rows.h"
+#include "device/row_ids.h"
 #include "cpu/isa.h"
 
 /* The types of computation in the order of TensorDtype.  Halves compute in f32; bools as u8. */

@@ -5,7 +5,7 @@
 
 #include <tapegrad/op_row.h>
 #include "device/device.h"
-#include "device/rows.h"
+#include "device/row_ids.h"
 #include "cpu/isa.h"
 
 #pragma GCC visibility push(hidden)

@@ -3,7 +3,7 @@
 #define TG_CUDA_MAP_CUH
 
 #include "cuda/pack.cuh"
-#include "device/rows.h"
+#include "device/row_ids.h"
 
 enum { MAP_PACK = 8 }; /* elements at once of a row in float: 16 bytes of halves */
 

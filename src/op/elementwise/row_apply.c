@@ -2,7 +2,7 @@
  *
  * row_apply is hot: no scope, one allocation for the result, one for the entry. */
 #include "op/op.h"
-#include "autograd/anomaly.h"
+#include "autograd/tape.h"
 #include "autograd/modes.h"
 #include "row.h"
 

@@ -2,7 +2,7 @@
  *
  *   y_i = formula(a_i, b_i)        da_i = gradient formula(a_i, b_i, y_i, g_i) */
 #include "op/op.h"
-#include "device/rows.h"
+#include "device/row_ids.h"
 #include "row.h"
 
 /* ---- the rows -------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* write.c - in-place writes that do not read the old values: tensor_copy_, tensor_fill_, tensor_zero_. */
+/* write.c - in-place writes that do not read the old values: tensor_copy_, tensor_fill_, tensor_zero_,
+ * tensor_copy_from, tensor_set. */
 #include "op/op.h"
 
 Tensor *tensor_copy_(Tensor *x, Tensor *src)
@@ -45,3 +46,29 @@ static Tensor *fill(const char *op, Tensor *x, double value, const void *site)
 
 Tensor *tensor_fill_(Tensor *x, double value) { return fill("tensor_fill_", x, value, SITE); }
 Tensor *tensor_zero_(Tensor *x) { return fill("tensor_zero_", x, 0, SITE); }
+
+int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes)
+{
+    static const char name[] = "tensor_copy_from";
+    if (check_bytes(x, buffer, bytes, name) || inplace_check(name, x)) return -1;
+    if (bytes == 0) return 0;
+    TensorScope scope = tensor_scope_open();
+    Tensor *from =
+        tensor_from_blob((void *)(uintptr_t)buffer, shape_of(x), (TensorDtype)x->dtype, NULL, NULL);
+    const int status = from && tensor_copy_(x, from) ? 0 : -1;
+    tensor_scope_close(scope);
+    return status;
+}
+
+/* Through select, so that the graph of x and of its base learns of it. */
+int tensor_set(Tensor *x, TensorShape index, double value)
+{
+    int64_t offset;
+    if (find_element(x, index, "tensor_set", &offset) || inplace_check("tensor_set", x)) return -1;
+    TensorScope scope = tensor_scope_open();
+    Tensor *element = x;
+    for (int d = 0; d < index.ndim && element; d++) element = tensor_select(element, 0, index.dim[d]);
+    element = tensor_fill_(element, value);
+    tensor_scope_close(scope);
+    return element ? 0 : -1;
+}

@@ -2,9 +2,8 @@
  *
  * Each storage is counted once: for the first tensor that shares it, else for the op that saved it. */
 #include <stdlib.h>
-#include "autograd/tape.h"
-#include "callsite.h"
-#include "tensor/memory.h"
+#include "tape.h"
+#include "trace/callsite.h"
 
 typedef struct Item {
     const Storage *storage;

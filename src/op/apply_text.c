@@ -1,6 +1,6 @@
 /* apply_text.c - runs an op by its name, with options as text. */
 #include <string.h>
-#include "options.h"
+#include "autograd/options.h"
 
 static void option_names(const TensorOp *op, char *text, size_t size)
 {

@@ -1,7 +1,7 @@
-/* rows.h - the numbers of the elementwise rows, separate from device.h, so that a new row recompiles only
+/* row_ids.h - the numbers of the elementwise rows, separate from device.h, so that a new row recompiles only
  * files that use rows. */
-#ifndef TG_DEVICE_ROWS_H
-#define TG_DEVICE_ROWS_H
+#ifndef TG_ROW_IDS_H
+#define TG_ROW_IDS_H
 
 /* The elementwise rows of ops.def, numbered: ROW_add, ROW_exp, ...; from ROW_FAST on, the rare ones. */
 #define TG_ROW_ID(name, ...) ROW_##name,

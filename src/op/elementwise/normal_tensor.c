@@ -1,8 +1,8 @@
 /* normal_tensor.c - normals whose mean and deviation are tensors: z std + mean, each step rounded, as
  * PyTorch. */
-#include <tapegrad/ops/elementwise.h>
+#include "op/op.h"
 #include <tapegrad/random.h>
-#include "draw.h"
+#include "random/draw.h"
 
 static int check_deviations(const char *op, const Tensor *std)
 {

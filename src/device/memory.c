@@ -1,6 +1,7 @@
 /* memory.c - counts the bytes of tensor data on devices; alloc.c counts the host's. */
 #include <tapegrad/debug.h>
-#include "memory.h"
+#include <tapegrad/device.h>
+#include "place.h"
 
 enum { MOST_PLACES = 32 };
 

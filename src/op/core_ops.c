@@ -1,4 +1,4 @@
-/* graph_ops.c - the ops that the tape records by itself (src/autograd/graph_ops.h). */
+/* core_ops.c - the ops that the tape records by itself (src/autograd/graph_ops.h). */
 #include "autograd/graph_ops.h"
 #include "op/op.h"
 
@@ -24,7 +24,4 @@ const GraphOps graph_ops = { .cast = &op_to,
                              .sum_to = sum_to,
                              .expand = tensor_expand,
                              .clone = tensor_clone,
-                             .contiguous = tensor_contiguous,
-                             .copy_ = tensor_copy_,
-                             .fill_ = tensor_fill_,
-                             .select = tensor_select };
+                             .contiguous = tensor_contiguous };
