@@ -10,15 +10,15 @@ Tensor *nn_borrow(Tensor *t) { return t ? tensor_scope_return(tensor_scope_open(
 
 /* ---- places by name -------------------------------------------------------------------------- */
 
-/* Open addressing: slot[hash of a name, or the next free one] is its place + 1.  Of equal names, the first in
- * order comes first.  A dict that was put together by hand has none, and is searched. */
+/* Open addressing: slot[hash of the name, or the next free slot] is the item's position + 1.  Among equal
+ * names the first in order is found.  A dict made by hand has no index and is searched. */
 struct TensorDictIndex {
     unsigned mask;
-    int count; /* of the items, as it knows them */
+    int count; /* of items when the index was built */
     int slot[];
 };
 
-enum { SEARCHED = 16 }; /* dicts of no more items have no index */
+enum { SEARCHED = 16 }; /* dicts with at most so many items have no index */
 
 /* FNV-1a, 32 bits. */
 static unsigned hash(const char *name)
@@ -37,7 +37,7 @@ static void enter(struct TensorDictIndex *index, const char *name, int place)
     index->slot[at] = place + 1, index->count++;
 }
 
-/* For a dict of so many items; NULL without memory. */
+/* An index for so many items; NULL without memory. */
 static struct TensorDictIndex *new_index(TensorDict dict, int capacity)
 {
     unsigned slots = 64;
@@ -121,7 +121,7 @@ int nn_dict_append(TensorDict *dict, const char *name, Tensor *t)
     char *copy = strdup(name);
     if (!copy) return no_memory();
     if (indexed(*dict)) enter(dict->index, copy, dict->count);
-    else free(dict->index), dict->index = NULL; /* items came or went without us */
+    else free(dict->index), dict->index = NULL; /* the caller changed the items directly */
     dict->item[dict->count++] = (TensorDictItem){ copy, tensor_retain(t) };
     return 0;
 }

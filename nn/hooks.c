@@ -61,8 +61,8 @@ static Module *module_of(int64_t number)
 
 /* ---- the list of a module -------------------------------------------------------------------- */
 
-/* The number of m, which it has from its first backward hook on, or from the first one of all modules; 0
- * without memory. */
+/* The number of m, assigned at its first backward hook or at the first one for all modules; 0 without
+ * memory. */
 static int64_t watch(Module *m)
 {
     pthread_mutex_lock(&lock);
@@ -181,7 +181,7 @@ void nn_hooks_free(Module *m)
     free(w);
 }
 
-/* Hook i of all modules, or of m, which come after them; false: there are not so many. */
+/* Hook i: first those of all modules, then m's; false: there are fewer. */
 static bool hook_at(const Module *m, int i, Hook *h)
 {
     pthread_mutex_lock(&lock);
@@ -192,7 +192,7 @@ static bool hook_at(const Module *m, int i, Hook *h)
     return i - count < m->hook_count;
 }
 
-/* A hook may add or remove hooks: the list is looked at anew each time. */
+/* A hook may add or remove hooks, so the list is read again each time. */
 static int call_hooks(Module *m, int kind, NNCall *c)
 {
     Hook h;
@@ -217,7 +217,7 @@ static bool has(const Module *m, int least)
 
 typedef struct Pass {
     int64_t module, forward;
-    int64_t last;          /* the forward has no op of its inputs: this one calls the hooks */
+    int64_t last;          /* the inputs have no such op: this one calls the hooks */
     int64_t at[NN_VALUES]; /* which value each operand is */
 } Pass;
 
@@ -272,7 +272,7 @@ static int keep(int64_t forward, Tensor *const *grad)
     return 0;
 }
 
-/* Moves what is kept of a forward to the open scope; false: nothing. */
+/* Moves what was kept of a forward to the open scope; false: nothing was. */
 static bool take(int64_t forward, Tensor **grad)
 {
     Kept *k = kept;
@@ -346,7 +346,7 @@ static const OpField pass_fields[] = { OP_REQUIRED(Pass, module, forward, last, 
     }
 static const TensorOp inputs_op = PASS(inputs), results_op = PASS(results);
 
-/* Puts those of the values that have gradients through op; returns how many, or -1. */
+/* Passes the values that have gradients through op; returns how many, or -1. */
 static int wrap(const TensorOp *op, Tensor **value, Pass p)
 {
     Tensor *from[NN_VALUES], *to[NN_VALUES];

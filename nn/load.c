@@ -12,7 +12,7 @@ typedef struct Load {
     TensorDict given, dict; /* dict: under the module's names; "" is not wanted */
     bool strict, renamed;   /* renamed: a rule of .names matched */
     const NNRename *names;
-    int place; /* in the dict, where the next name is looked for first */
+    int place; /* position in the dict where the search for the next name begins */
     bool *used;
     Tensor **target, **source;
     int count;
@@ -63,7 +63,7 @@ static int compare(void *ctx, const char *path, ModuleTensor *t, bool is_buffer)
     return nn_dict_append(&load->misfits.shapes, text, source);
 }
 
-/* "; what: name, name", as many as fit; where that ends. */
+/* Appends "; what: name, name", as many as fit; returns the end. */
 static char *describe(char *text, const char *what, TensorDict list)
 {
     const char *const begin = text;
@@ -97,8 +97,8 @@ static int refuse(const Load *load, const Module *m, const char *why, bool names
     return nn_refuse_dict("nn_load_state_dict", who, misfits);
 }
 
-/* A tied tensor that another of its names gives.  The count of a batch norm's batches: files from before
- * PyTorch kept one do without, and PyTorch, too. */
+/* Entries that may be missing: a tied tensor that another of its names provides, and a batch norm's count
+ * of batches, which older files of PyTorch lack. */
 static bool may_lack(const Load *load, const TensorDictItem *item)
 {
     static const char count[] = "num_batches_tracked";
@@ -134,7 +134,7 @@ static int check(Load *load, const Module *m)
     return load->misfits.shapes.count || (load->strict && differ) ? refuse(load, m, "", load->strict) : 0;
 }
 
-/* Whatever can fail: sources of the targets' dtypes, on their devices. */
+/* All that can fail: casts the sources to the targets' dtypes and devices. */
 static int convert(Load *load)
 {
     for (int i = 0; i < load->count; i++) {
@@ -148,7 +148,7 @@ static int convert(Load *load)
     return 0;
 }
 
-/* In a scope of its own: if there is room for what the first copy holds, there is for all. */
+/* Each copy in its own scope: memory that suffices for the first suffices for all. */
 static int copy_one(Tensor *to, Tensor *from)
 {
     TensorScope scope = tensor_scope_open();

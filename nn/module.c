@@ -143,7 +143,7 @@ static int add_child(Module *m, const char *name, Module *child, const char *fun
     return 0;
 }
 
-/* Is the reference to child the caller's to give?  Where it is not, the child must not be freed. */
+/* Does the caller own child?  If not, it must not be freed. */
 static bool is_given(const Module *m, const char *name, const Module *child, const char *function)
 {
     if (!name) name = "(NULL)";

@@ -15,7 +15,7 @@ int nn_dict_find(TensorDict dict, const char *name, int hint);
 const char *nn_shape_text(TensorShape s, char text[64]);
 int nn_dict_append(TensorDict *dict, const char *name, Tensor *t);
 void nn_dict_clear(TensorDict *dict);
-bool nn_dict_broken(TensorDict dict, const char *function); /* ENULL recorded when it is */
+bool nn_dict_broken(TensorDict dict, const char *function); /* records ENULL if it is */
 int nn_rename(TensorDict dict, const NNRename *rules, TensorDict *to,
               bool *any);           /* rename.c: "": not wanted; any: a rule matched */
 extern const TensorDict nn_no_dict; /* of a call that failed */
@@ -45,7 +45,7 @@ int nn_walk(Module *m, NNVisit fn, void *ctx);
 typedef void (*NNObserver)(void *ctx, Module *m, const NNCall *done);
 void nn_observe(NNObserver fn, void *ctx);
 
-unsigned nn_tree_changes(void); /* counts children that came or went, in all modules */
+unsigned nn_tree_changes(void); /* counts additions and removals of children in all modules */
 
 /* nn_path - the dotted name of m inside of parent, into text of NN_PATH bytes.  false: it is not there. */
 bool nn_path(const Module *parent, const Module *m, char *text);
@@ -64,16 +64,17 @@ int nn_hooks_copy(Module *to, const Module *from);
 int nn_activation(const Module *m);
 Tensor *nn_linear_act(Module *m, Tensor *x, int activation, bool *done);
 
-/* nn_null - is the module NULL?  Recorded, unless an error was. */
+/* nn_null - is the module NULL?  Records an error unless there is one. */
 bool nn_null(const void *module, const char *function);
 
-/* nn_unmade - is the module NULL, or one in it lazy, so that its tensors are not all there?  Recorded. */
+/* nn_unmade - is the module NULL, or does it contain a lazy one whose tensors do not exist yet?  Records
+ * an error. */
 bool nn_unmade(const Module *m, const char *function);
 
-/* nn_parameters, of those that are there where a module is lazy. */
+/* nn_parameters without those that a lazy module has not made yet. */
 TensorList nn_list_parameters(Module *m);
 
-/* The size that m, which is lazy, waits for is that of x: its init. */
+/* Initialises the lazy module m: x has the size that it waited for. */
 int nn_infer(Module *m, const Tensor *x);
 
 /* The batch sizes of p on the host, in the open scope; NULL and EVALUE where they are not those of its
@@ -93,10 +94,10 @@ Module *nn_add_child(Module *m, const char *name, Module *child, const char *fun
 
 void nn_remove_child(Module *m, const char *name); /* and frees it */
 
-/* A new parameter, still without values, registered; its initialisation is up to the caller. */
+/* Registers a new parameter, whose values the caller must initialise. */
 Tensor *nn_new_parameter(Module *module, const char *name, TensorShape shape, TensorDtype dtype);
 
-/* linear.c: they mark m as failed when they fail, and do nothing when it is. */
+/* linear.c: if one fails, m is marked as failed, and the next ones do nothing. */
 void nn_init_default(Module *m,
                      bool bias); /* parameters 0 and 1 as PyTorch's linear and convolution layers */
 void nn_init_fill(Module *m, int parameter, double value);

@@ -58,7 +58,7 @@ static Module *dict_of(Module *m, const char *function)
     return nn_add_child(m, "parametrizations", nn_module_dict_args(NULL, 0), function);
 }
 
-/* The originals become those of a new list of one parametrization. */
+/* Moves the originals into a new list with one parametrization. */
 static int parametrize(Module *m, ModuleTensor *slot, Tensor *const *original, int n, Module *by,
                        const char *function)
 {
@@ -86,7 +86,7 @@ static int parametrize(Module *m, ModuleTensor *slot, Tensor *const *original, i
     return 0;
 }
 
-/* Another one behind those that there are. */
+/* Appends a parametrization to the list. */
 static int append(ModuleTensor *slot, Module *by, const char *function)
 {
     NNCall c = { .in[0] = nn_computed(slot), .results = 1 };

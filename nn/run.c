@@ -14,7 +14,7 @@
 typedef struct Frame {
     Module *module;
     struct Frame *up;
-    const char *noted; /* the type of the module inside that told where it failed; NULL: none */
+    const char *noted; /* the type of the inner module that reported the failure; NULL: none */
     const char *place; /* "1.b1 (BatchNorm2d)", where it records; NULL: the outermost one */
 } Frame;
 
@@ -28,7 +28,7 @@ void nn_observe(NNObserver fn, void *ctx) { observer.fn = fn, observer.ctx = ctx
 
 /* ---- where ----------------------------------------------------------------------------------- */
 
-/* Its own children first: a module looks for one in each forward of a tree that changed. */
+/* Direct children first: the usual answer, needed in each forward after a tree changed. */
 bool nn_path(const Module *parent, const Module *m, char *text)
 {
     char inner[NN_PATH];
@@ -45,7 +45,8 @@ bool nn_path(const Module *parent, const Module *m, char *text)
     return false;
 }
 
-/* The names from the outermost module down to f's; it begins anew at one that is no part of its caller. */
+/* The names from the outermost module down to f's; a module that is no part of its caller starts a new
+ * path. */
 static size_t write_path(const Frame *f, char *text)
 {
     if (!f->up) return text[0] = 0;
@@ -129,7 +130,7 @@ static const char *place_of(const Frame *f)
     return kept;
 }
 
-/* Is the error still the one that a module inside has noted?  It may have been cleared. */
+/* Is the error still the one that an inner module noted?  It may have been cleared since. */
 static bool is_noted(const Frame *f)
 {
     char text[NN_PATH];
@@ -180,7 +181,7 @@ static int hand_over(TensorScope scope, NNCall *c, bool failed)
     return failed ? -1 : 0;
 }
 
-/* A module that has both has its call for options. */
+/* A module with both keeps `call` for calls with options. */
 static bool by_call(const Module *m, const NNCall *c) { return m->call && (c->options || !m->forward); }
 
 bool nn_seen(const Module *m) { return nn_hooked(m) || observer.fn || tensor_profiling(); }

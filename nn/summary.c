@@ -10,7 +10,7 @@ enum { NAME = 200, LAYER_WIDTH = 41, SHAPE_WIDTH = 24 };
 typedef struct Row {
     char name[NAME];
     char shapes[NAME];  /* of the results */
-    int64_t parameters; /* of the module itself; -1: it has none of its own but children */
+    int64_t parameters; /* of the module itself; -1: it has only children */
     int depth;
     bool again; /* it ran before: its parameters are counted there */
 } Row;
@@ -162,8 +162,8 @@ static int print_table(FILE *file, const Table *t, Module *m)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* What a forward may change: modes, buffers, the generator.  A forward that makes tensors, as a lazy module's
- * first does, has drawn their values: then the generator stays where it is. */
+/* State that a forward may change: modes, buffers, the generator.  If the forward made tensors, as a lazy
+ * module's first one does, the generator is not reset, for it drew their values. */
 typedef struct Before {
     bool *modes;
     Tensor **buffer, **copy, *random;

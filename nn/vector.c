@@ -3,7 +3,8 @@
 #include <tapegrad/foreach.h>
 #include "module.h"
 
-/* Room for a tensor a parameter, to be freed; NULL and recorded where the list is broken. */
+/* An array with room for one tensor per parameter, which the caller frees; NULL and an error if the list
+ * is broken. */
 static Tensor **parts_of(const char *function, TensorList list)
 {
     if (tensor_error_code()) return NULL;
@@ -34,7 +35,7 @@ Tensor *nn_parameters_to_vector(TensorList list)
     return tensor_scope_return(scope, vec);
 }
 
-/* -1 and recorded: vec is not a line of as many elements as the parameters have. */
+/* -1 and an error if vec is not 1-D or has another number of elements than the parameters. */
 static int check_length(const char *function, const Tensor *vec, TensorList list)
 {
     if (!vec) return tensor_fail(TENSOR_ENULL, function, "the vector is NULL");

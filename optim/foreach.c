@@ -50,7 +50,7 @@ static int check_tensor(const char *function, const Tensor *x, int i, bool any)
 {
     if (!x) return tensor_error_code() ? -1 : tensor_fail(TENSOR_ENULL, function, "tensor %d is NULL", i);
     const char *outer = tensor_compose_begin(function);
-    const bool graph = tensor_requires_grad(x); /* asks whether it was released */
+    const bool graph = tensor_requires_grad(x); /* refuses a released tensor */
     tensor_compose_end(outer);
     if (tensor_error_code()) return -1;
     if (!any && !tensor_dtype_is_float(tensor_dtype(x)))
@@ -106,8 +106,8 @@ static void piece(const OptimPass *pass, OptimSpan *span, int i, int64_t from, i
     optim_loop(l->rule, l->k, l->x.item[i], l->two ? l->y.item[i] : l->x.item[i], NULL, 0, from, count);
 }
 
-/* Do tensors share a storage?  Each x is noted as written: one that is noted twice, or an operand that is
- * noted at all (x itself aside), shows in its version. */
+/* Do tensors share a storage?  Bumps the version of each x: an x bumped twice, or a bumped operand, shows
+ * it. */
 static bool shared(const List *l)
 {
     const int n = l->x.count;
@@ -156,7 +156,7 @@ static int one_by_one(const List *l)
 
 /* ---- on a device ----------------------------------------------------------------------------- */
 
-/* A factor is brought to where it is read while the call gets ready. */
+/* The factor is copied to the device while the call gets ready. */
 static int numbers_of(void *ctx, int i, OpListRule *call)
 {
     List *l = ctx;

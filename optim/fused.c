@@ -5,7 +5,7 @@
 
 enum { LISTS = OPTIM_STATES + 2 }; /* parameters, gradients, states */
 
-/* Those of the caller: parameters, gradients, and the states that the options want, in order. */
+/* The caller's lists: parameters, gradients, and the states that the options require, in order. */
 typedef struct Lists {
     const char *function, *name[LISTS];
     TensorList list[LISTS];
@@ -56,8 +56,8 @@ static int check_alike(const Lists *l)
     return 0;
 }
 
-/* Does nothing that is written share memory?  Noted as written once each, all have gone on by one version,
- * and gradients by none. */
+/* Do no two written tensors share memory?  Bumps each version once: then every version has grown by one,
+ * and none of a gradient. */
 static bool are_apart(const Lists *l, uint32_t *version)
 {
     const int n = l->list[0].count;

@@ -7,7 +7,7 @@
 #include <tapegrad/grad_scaler.h>
 #include "optim.h"
 
-typedef struct Noted { /* an optimizer, since the last update */
+typedef struct Noted { /* per optimizer, since the last update */
     const Optimizer *opt;
     Tensor *found; /* f32 of rank 0: 1 where a gradient is not finite */
     bool stepped;

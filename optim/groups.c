@@ -11,7 +11,7 @@ bool optim_is_vector(const Tensor *parameter, void *ctx)
     return parameter && tensor_ndim(parameter) < 2;
 }
 
-/* The states go along; what stays closes up. */
+/* Moves the parameters with their states, and closes the gap. */
 static void move_picked(OptimGroup *from, OptimGroup *to, const bool *picked)
 {
     int stay = 0, moved = 0;
@@ -78,7 +78,8 @@ bool optim_has_master(const Optimizer *opt, const Tensor *t)
     return opt->master_weights && (tensor_dtype(t) == TENSOR_F16 || tensor_dtype(t) == TENSOR_BF16);
 }
 
-/* Who wrote into the parameter since, as loading does, may have written the master's own values. */
+/* Was the parameter changed by somebody else?  Writing the master's rounded values, as loading may, is no
+ * change. */
 static bool is_stale(const OptimParam *p)
 {
     if (tensor_version(p->tensor) == p->seen && tensor_data(p->tensor) == p->where) return false;

@@ -308,8 +308,8 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
     return 0;
 }
 
-/* Makes ready what it can; sure: can no parameter's step fail once it has begun, but by a broken device?  The
- * loops of rules over dense memory cannot. */
+/* Prepares the steps.  *sure: no step can fail once begun, unless a device breaks; loops of rules over
+ * dense memory cannot. */
 static int make_ready(const Optimizer *opt, const OptimGroup *g, int n, bool *sure)
 {
     if (opt->kind->rule) return optim_make_ready(opt->kind, g, n, opt->found, sure);
@@ -317,7 +317,7 @@ static int make_ready(const Optimizer *opt, const OptimGroup *g, int n, bool *su
     return 0;
 }
 
-/* The copies that a step is taken back by; they are the scope's. */
+/* Copies that undo a failed step; the scope owns them. */
 static int keep_copies(OptimGroup *g, int n)
 {
     for (int i = 0; i < n; i++)
@@ -339,7 +339,7 @@ static int check_options(const Optimizer *opt)
     return 0;
 }
 
-/* The end of a step that may be a user's: one that failed has an error. */
+/* A step of a user's kind may return success although a call in it failed: the error counts. */
 static int stepped(const OptimKind *kind, int status)
 {
     if (status && !tensor_error_code())
@@ -370,7 +370,7 @@ static int step_group(const OptimKind *kind, OptimGroup *g, int n, Tensor *found
     return stepped(kind, status);
 }
 
-/* Nothing here asks for memory: of one dtype and shape, a copy is a move of bytes. */
+/* Needs no memory: with equal dtype and shape a copy moves bytes. */
 static void take_back(OptimGroup *g, int n, bool copied)
 {
     for (int i = 0; i < n; i++) {
@@ -475,7 +475,7 @@ double optim_step_closure(Optimizer *opt, OptimClosure fn, void *ctx)
 
 const OptimZeroGradArgs optim_zero_grad_defaults = { OPTIM_ZERO_GRAD_DEFAULTS };
 
-/* In a scope of its own: if there is room for what the first one holds, there is for all. */
+/* Each in its own scope: memory that suffices for the first suffices for all. */
 static int zero_group(OptimGroup *g)
 {
     TensorScope scope = tensor_scope_open();

@@ -21,10 +21,10 @@ int optim_check_common(double lr, double weight_decay, const char *function);
 int optim_check_betas(double beta1, double beta2, double eps, const char *function);
 double optim_call_closure(OptimClosure fn, void *ctx); /* the loss, in grad mode; NaN after an error */
 double *optim_number(const Optimizer *opt, int group, const char *name); /* an option, or NULL */
-bool optim_null(const Optimizer *opt, const char *function);             /* recorded, unless an error was */
-unsigned optim_states(const OptimKind *kind, const void *options);       /* those needed, as bits */
+bool optim_null(const Optimizer *opt, const char *function);       /* records an error unless there is one */
+unsigned optim_states(const OptimKind *kind, const void *options); /* those needed, as bits */
 int optim_make_states(const Optimizer *opt, const OptimGroup *g,
-                      OptimParam *p); /* those that p lacks, as zeros */
+                      OptimParam *p); /* makes the states that p lacks, as zeros */
 
 /* optim_step_groups - a step of all groups; ready fills g->stepped, g->before and g->grad, which is dense
  *     and the scope's, and says how many.
@@ -95,7 +95,7 @@ int optim_evaluate(const char *function, const OptimRule *rule, const double *k,
 
 /* ---- lists on devices (list.c) ---------------------------------------------------------------- */
 
-/* What has happened to a list: nothing (0), or: */
+/* The state of a list: 0 (nothing was done), or: */
 enum { OPTIM_PENDING = 1, OPTIM_LISTED, OPTIM_DECLINED };
 
 /* n lists of x, its gradient and the states; alike: may j go in one call with i, which lies beside it?  NULL:

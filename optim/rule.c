@@ -138,7 +138,7 @@ static int step_by_ops(const Step *a, OptimParam *p, Tensor *grad)
 
 typedef struct OnDevice {
     Step step;
-    Tensor **numbers; /* of the call that begins with a parameter, where its step is in doubt */
+    Tensor **numbers; /* for each parameter that begins a call while its step count is in doubt */
     double k[OPTIM_NUMBERS];
 } OnDevice;
 
@@ -162,7 +162,7 @@ static int numbers_of(void *ctx, int i, OpListRule *call)
     return as.unsure && !d->numbers[i] ? -1 : 0;
 }
 
-/* Numbers that a step changes and may take back are carried by ops. */
+/* If a step changes numbers that a skipped step must restore, ops compute them. */
 static int run_lists(const Step *step, const OptimGroup *g, int n, bool ready)
 {
     memset(g->mark, 0, (size_t)n);

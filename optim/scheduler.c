@@ -90,7 +90,7 @@ static int take_milestones(Scheduler *s, TensorShape list)
     return 0;
 }
 
-/* The step before the first: -1, or that of a run to be resumed, whose optimizer knows the first rates. */
+/* The step before the first: -1, or that of a resumed run, whose optimizer has the initial rates. */
 static int take_last_epoch(Scheduler *s)
 {
     const int64_t last = *(const int64_t *)(const void *)(s->options + s->kind->last_epoch);
@@ -138,7 +138,7 @@ Scheduler *scheduler_new(const SchedulerKind *kind, const void *args)
         opt->group[g].initial_lr = s->base[g];
         opt->group[g].scheduled = true;
         if (kind->base)
-            s->base[g] = kind->base(s, g, false, s->base[g]); /* step 0 alone went from the other */
+            s->base[g] = kind->base(s, g, false, s->base[g]); /* only step 0 used the previous base */
     }
     return s;
 }
@@ -190,7 +190,7 @@ int scheduler_set(Scheduler *s, int64_t t, SchedulerMove move)
     return 0;
 }
 
-/* Which of a row is on at step t. */
+/* Which schedule of a sequence is active at step t. */
 static int child_at(const Scheduler *s, int64_t t)
 {
     int i = 0;
@@ -228,7 +228,7 @@ static int next(Scheduler *s)
     return status;
 }
 
-/* Notes the steps of s and its children, or goes back to those. */
+/* Saves the steps of s and its children, or restores them. */
 static void keep_steps(Scheduler *s, bool back)
 {
     const size_t bytes = (size_t)s->groups * sizeof *s->last;
@@ -237,7 +237,8 @@ static void keep_steps(Scheduler *s, bool back)
     for (int i = 0; i < s->children; i++) keep_steps(s->child[i], back);
 }
 
-/* Step 0 or the next one of several: what the first of them changed is taken back if another one fails. */
+/* Step 0, or the next step, of several schedules: if one fails, the changes of the earlier ones are
+ * undone. */
 static int step_several(Scheduler *s, bool first)
 {
     static const char *const option[] = { "lr", "momentum", "beta1" };
@@ -319,7 +320,7 @@ static Scheduler *several(const SchedulerKind *kind, Optimizer *opt, Scheduler *
     return NULL;
 }
 
-/* They are this one's, whatever comes of it: each is freed once. */
+/* This scheduler owns them, even if it fails: each is freed once. */
 static Scheduler *give_up(Scheduler *s, Scheduler *const *child, int n)
 {
     for (int i = 0; !s && child && i < n; i++) {

@@ -46,8 +46,8 @@ typedef struct SchedulerKind {
     size_t last_epoch;                            /* where the options have that; 0: nowhere */
     size_t milestones;                            /* where they have those, a TensorShape; 0: nowhere */
     SchedulerList per_group[SCHEDULER_LISTS + 1]; /* ended by a NULL name */
-    bool follows;   /* begun anew, it goes on from the rate that there is, and not from base */
-    bool uncounted; /* PyTorch does not count its steps */
+    bool follows;                          /* restarted, it continues from the current rate instead of base */
+    bool uncounted;                        /* PyTorch does not count its steps */
     const char *number[SCHEDULER_NUMBERS]; /* names of what is kept beside the step */
     const OpField *fields;      /* the options that PyTorch has in a state, as numbers; may be NULL */
     const char *const *derived; /* names of what PyTorch has besides, "x+": for each group.  May be NULL. */
@@ -69,9 +69,9 @@ struct Scheduler {
     struct {
         int64_t t, count;
         double *last;
-    } before; /* a step of several, that may fail */
+    } before; /* one step of several schedules, which may fail */
     double number[SCHEDULER_NUMBERS];
-    Scheduler **child; /* of several: theirs are the rates */
+    Scheduler **child; /* the schedules that compute the rates */
     int children;
     bool chained;
     TensorDict state;
@@ -80,9 +80,9 @@ struct Scheduler {
 /* scheduler_new - with the rates of step 0 set; scheduler_alloc - without. */
 Scheduler *scheduler_new(const SchedulerKind *kind, const void *args);
 Scheduler *scheduler_alloc(const SchedulerKind *kind, Optimizer *opt);
-bool scheduler_null(const Scheduler *s, const char *function);  /* recorded, unless an error was */
+bool scheduler_null(const Scheduler *s, const char *function);  /* records an error unless there is one */
 int scheduler_set(Scheduler *s, int64_t t, SchedulerMove move); /* the rates of step t; -1: refused */
-void scheduler_note_rates(Scheduler *s);                        /* that they are the last ones */
+void scheduler_note_rates(Scheduler *s);                        /* notes them as the last ones */
 bool scheduler_cycles(const Scheduler *s);                      /* the momentum, too? */
 /* scheduler_check_groups - are its options of each group in range, and has the optimizer what it changes? */
 int scheduler_check_groups(const Scheduler *s, const char *function);

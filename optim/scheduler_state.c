@@ -187,7 +187,7 @@ static int read_missing(Loading *l, const Entry *e, double *to)
     if (e->role == LIST && read_counter(l, e, to)) return 0;
     char name[NAME];
     snprintf(name, NAME, "%s_last_lr", e->prefix);
-    /* Dicts from before options were saved lack this one, too. */
+    /* Dicts saved before options were stored lack this one too. */
     return e->role != STATE && !item(l, name) ? 0 : refuse(e, TENSOR_EVALUE, "is missing");
 }
 
@@ -208,7 +208,7 @@ static int read(Loading *l, const Entry *e, double *to)
     return tensor_error_code() ? -1 : 0;
 }
 
-/* Is what follows from the options as PyTorch has it? */
+/* Does a value that follows from the options equal PyTorch's? */
 static int agree(const Entry *e, const double *now)
 {
     for (int i = 0; i < (e->n ? e->n : 1); i++)
@@ -248,7 +248,7 @@ static int check(const Scheduler *s)
     return status;
 }
 
-/* What says nothing here: how PyTorch computes, texts, functions; what earlier dicts of ours had. */
+/* Entries to ignore: how PyTorch computes, texts, functions, and entries of our older dicts. */
 static bool is_let_be(const char *name)
 {
     static const char *const words[] = {

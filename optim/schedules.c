@@ -236,14 +236,14 @@ const OptimSwaLrArgs optim_swa_lr_defaults = { OPTIM_SWA_LR_DEFAULTS };
 CHECK_AFTER(check_swa, OptimSwaLrArgs, NO_CHOICE(anneal_strategy), o->anneal_epochs >= 0,
             "anneal_epochs %d: want 0 or more", o->anneal_epochs)
 
-/* How much of the way is done at step t. */
+/* The fraction of the way completed at step t. */
 static double annealed(const OptimSwaLrArgs *o, double t)
 {
     const double done = fmax(0, fmin(1, t / fmax(1, o->anneal_epochs)));
     return o->anneal_strategy == SCHEDULER_LINEAR ? done : (1 - cos(pi * done)) / 2;
 }
 
-/* From where it is now, by the count of its steps: t is of the run. */
+/* From the current rate, by its own count of steps; t counts those of the run. */
 RATE(swa)
 {
     OPTIONS(OptimSwaLrArgs);
@@ -262,7 +262,7 @@ SCHEDULER_DEFINE(swa_lr, OptimSwaLrArgs, .check = check_swa, .lr = swa, .follows
 
 /* ---- cycles ---------------------------------------------------------------------------------- */
 
-/* total_steps, or the two that make it. */
+/* total_steps, or epochs times steps_per_epoch. */
 static int check_steps(const OptimOneCycleLrArgs *o, const char *function)
 {
     if (!o->epochs && !o->steps_per_epoch)
@@ -382,7 +382,7 @@ static int check_cyclic(const void *options, const char *function)
            WANTS(step_size_down, o->step_size_down >= 0, "1 or more, or 0: as step_size_up");
 }
 
-/* How high step t lies above the base, 0 to 1. */
+/* The height of step t above the base, 0 to 1. */
 static double height(const OptimCyclicLrArgs *o, int64_t t)
 {
     const double up = o->step_size_up, size = up + (o->step_size_down ? o->step_size_down : up),
@@ -449,7 +449,7 @@ static int check_plateau(const void *options, const char *function)
            WANTS(eps, o->eps >= 0, "0 or more");
 }
 
-/* PyTorch keeps the one number for all beside the list. */
+/* PyTorch stores the single number beside the list. */
 static double plateau_derive(const Scheduler *s, int i, int group)
 {
     OPTIONS(OptimReduceLrOnPlateauArgs);

@@ -50,7 +50,7 @@ static int walk_param(Optimizer *opt, OptimGroup *g, OptimParam *p, int index, b
     return status ? status : fn(ctx, opt, &e);
 }
 
-/* How many options from f on are one tuple of PyTorch's, and its name. */
+/* The number of options from f on that form one tuple in PyTorch, and the tuple's name. */
 static int tuple_at(const OpField *f, const char **name)
 {
     static const struct {
@@ -231,8 +231,8 @@ static int place(Loading *l, const Entry *e)
     return 0;
 }
 
-/* A count that the kind does without.  The state of an option that is off at first, switched on after the
- * last step: neither side has it yet.  Options that PyTorch does not have, or as texts. */
+/* Entries that may be missing: a count that the kind does not need; a state whose option was switched on
+ * after the last step; options that PyTorch lacks or stores as text. */
 static bool may_lack(const Optimizer *opt, const Entry *e)
 {
     if (!e->param && !e->field) return true;
@@ -284,7 +284,7 @@ static bool is_ours(const OptimKind *kind, const char *entry)
     return known;
 }
 
-/* Which parameters there is any entry of, by number; NULL without memory. */
+/* The parameters that have any entry, by number; NULL without memory. */
 static bool *mentioned(const Optimizer *opt, TensorDict dict)
 {
     int n = 1;
@@ -301,7 +301,7 @@ static bool *mentioned(const Optimizer *opt, TensorDict dict)
     return is;
 }
 
-/* Options come last: which states there are is up to those that the optimizer has. */
+/* Options come last, because the optimizer's current options decide which states exist. */
 static int load_all(Optimizer *opt, Loading *l, int what)
 {
     int index = 0, status = 0;
@@ -322,8 +322,8 @@ static int load_all(Optimizer *opt, Loading *l, int what)
     return status;
 }
 
-/* What is neither a parameter's nor a group's is the kind's own (Optimizer.extra); of a kind that keeps
- * nothing so, it is a mistake. */
+/* An entry of neither a parameter nor a group belongs to the kind (Optimizer.extra); if the kind keeps
+ * none, it is an error. */
 static int make_extra(const Optimizer *opt, Loading *l)
 {
     for (int i = 0; i < l->dict.count; i++) {

@@ -115,7 +115,7 @@ static double weight(const AveragedModel *m)
     return isnan(m->options.ema_decay) ? 1 / (double)(m->averaged + 1) : 1 - m->options.ema_decay;
 }
 
-/* Integers go first, into copies; floats in one pass, which fails whole. */
+/* Integers first, into copies; then floats in one pass, which changes all or nothing. */
 static int average(const AveragedModel *m, int n)
 {
     Tensor **list = malloc(3 * ((size_t)n + 1) * sizeof *list), **own = list + n, **made = own + n;
@@ -195,7 +195,7 @@ int optim_averaged_swap(AveragedModel *m)
         status = exchange(m, done, kept[done]);
         if (!status) done++;
     }
-    for (int i = 0; i < done && status; i++) { /* back: the averages lie in own now */
+    for (int i = 0; i < done && status; i++) { /* undo: the averages are in own now */
         tensor_set_data(m->averages[i], m->own[i]);
         tensor_set_data(m->own[i], kept[i]);
     }

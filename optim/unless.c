@@ -12,7 +12,7 @@
 #include <string.h>
 #include "optim.h"
 
-enum { MOST = 64 }; /* attempts in doubt: then the host waits once */
+enum { MOST = 64 }; /* so many attempts in doubt make the host wait once */
 
 static void replace(Tensor **old, Tensor **by)
 {
@@ -49,7 +49,7 @@ int optim_settle_all(const Optimizer *opt)
     return 0;
 }
 
-/* A state that is made now has not seen the attempts in doubt. */
+/* A state made now did not take part in the attempts in doubt. */
 bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimParam *p)
 {
     int64_t dim[TENSOR_MAX_DIMS];
@@ -59,7 +59,7 @@ bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimPar
     return must;
 }
 
-/* Parameters of one history share its count. */
+/* Parameters with the same history share one count. */
 int optim_doubt(const Optimizer *opt, OptimParam *p, const OptimParam *before)
 {
     TensorScope scope = tensor_scope_open();
@@ -86,7 +86,7 @@ void optim_end_doubt(OptimGroup *g, int n, bool stepped)
 
 /* ---- numbers of a step ------------------------------------------------------------------------ */
 
-/* The parameter as it is if so many of the attempts in doubt were skipped. */
+/* The parameter under the assumption that so many of the attempts in doubt were skipped. */
 static OptimParam as_if(const OptimParam *p, int skipped)
 {
     OptimParam as = *p;
@@ -156,7 +156,7 @@ Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimPa
     return pick_row(p, table, OPTIM_NUMBERS, wide(p));
 }
 
-/* One by one; number: as the device knows them, becomes those of the next step. */
+/* One by one; number: the device's current values, replaced by those of the next step. */
 int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
                        Tensor **numbers, Tensor **number)
 {
@@ -171,7 +171,7 @@ int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimPa
     return 0;
 }
 
-/* What the numbers are after this step: those of before it where it is held back. */
+/* The numbers after this step; if it is held back, those before it. */
 int optim_carry(const OptimKind *kind, const void *options, OptimParam *p, Tensor *const *number,
                 Tensor *found)
 {
@@ -222,7 +222,7 @@ int optim_hold_back(const OptimGroup *g, int n, Tensor *found)
 
 /* ---- a step ----------------------------------------------------------------------------------- */
 
-/* Can the step be held back, and do all parameters lie where the flag is? */
+/* Can the step be held back?  All parameters must lie on the flag's device. */
 static bool can_pick(const Optimizer *opt, const Tensor *found)
 {
     bool can = (opt->kind->rule || opt->kind->skips) && strcmp(tensor_device(found), "cpu") != 0;

@@ -128,8 +128,8 @@ static int make_folder(const Checkpoint *run, const char *function)
     return status;
 }
 
-/* The bytes that each file of ours begins with, after the length of its header.  Whatever else bears such a
- * name is not removed. */
+/* Our files begin with these bytes after the header's length.  Other files with such a name are not
+ * removed. */
 static bool is_ours(const char *path)
 {
     static const char begin[] = "{\"__metadata__\":{\"crc32c\":\"", next[] = "\",\"format\":\"" FORMAT "\"";
@@ -142,7 +142,7 @@ static bool is_ours(const char *path)
            memcmp(head + THEN, next, sizeof next - 1) == 0;
 }
 
-/* Beyond the newest .keep.  Those that the last resume skipped are none of them. */
+/* Removes files beyond the newest .keep, not counting those that the last resume skipped. */
 static void remove_oldest(const Checkpoint *run, const Files *before)
 {
     char path[PATH_MAX];
@@ -191,7 +191,7 @@ static int put_number(TensorDict *out, const Number *n)
     return t ? put(out, "scalars", n->name, t) : -1;
 }
 
-/* "model.optimizer.rng": names have no dot.  An empty part has no entry that tells of it. */
+/* The list of parts, "model.optimizer.rng" (names have no dot), because an empty part has no entry. */
 static int name_parts(const Checkpoint *run, IoMetadata *texts)
 {
     size_t size = 1, n = 0;

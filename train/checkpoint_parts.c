@@ -17,7 +17,7 @@ int checkpoint_no_memory(const char *function)
 char *checkpoint_take_error(TensorStatus *code)
 {
     char *text = strdup(tensor_error() ? tensor_error() : "");
-    char *site = text ? strstr(text, "\n    at ") : NULL; /* of the same call as the next error's */
+    char *site = text ? strstr(text, "\n    at ") : NULL; /* from the same call as the next error */
     if (site) *site = 0;
     *code = tensor_error_code();
     tensor_error_clear();
@@ -221,7 +221,7 @@ static bool has_part(const CheckpointFile *file, const char *part)
     return false;
 }
 
-/* Is it of the run?  length: up to the dot. */
+/* Is the part one of this run's?  length: up to the dot. */
 static bool is_part(const Checkpoint *run, const char *name, size_t length)
 {
     for (int i = 0; i < run->parts; i++)
@@ -230,7 +230,7 @@ static bool is_part(const Checkpoint *run, const char *name, size_t length)
     return sizeof scalars - 1 == length && memcmp(scalars, name, length) == 0;
 }
 
-/* The file's parts are those of the run. */
+/* Checks that the file's parts are those of the run. */
 static int check_parts(const Checkpoint *run, const CheckpointFile *file, const char *function)
 {
     Names missing = { .length = 0 }, unexpected = { .length = 0 };
@@ -257,7 +257,7 @@ static int refuse_number(const CheckpointFile *file, const char *name, const cha
     return tensor_fail(TENSOR_EVALUE, function, "%s, scalars: \"%s\" %s", file->path, name, what);
 }
 
-/* Each number of the run is there, and no other. */
+/* Checks that the file has each number of the run, and no other. */
 static int check_numbers(const Checkpoint *run, const CheckpointFile *file, TensorDict numbers,
                          const char *function)
 {

@@ -82,7 +82,7 @@ static int make_room(LossSum *s, const Tensor *loss)
                          tensor_to_device(tensor_empty(SHAPE(s->room), TENSOR_F64), tensor_device(loss)));
 }
 
-/* One launch, and nobody waits. */
+/* One kernel, and no wait. */
 static int add_there(LossSum *s, Tensor *loss, int64_t samples)
 {
     if (s->waiting == s->room) loss_sum_read(s);
@@ -173,7 +173,7 @@ static int evaluate_batch(void *ctx, const Batch *b, Tensor *loss, Tensor *outpu
 double nn_evaluate_args(NNEvaluateArgs args)
 {
     Evaluation e = { .metrics = args.metrics };
-    const bool good = !check(&args, "nn_evaluate"); /* a call that is refused leaves the metrics alone */
+    const bool good = !check(&args, "nn_evaluate"); /* a refused call does not change the metrics */
     if (good) e.loss = loss_sum_begin("nn_evaluate", args.loader);
     for (int i = 0; good && args.metrics && args.metrics[i]; i++) nn_metric_reset(args.metrics[i]);
     int status = over_epoch(&args, "nn_evaluate", evaluate_batch, &e);

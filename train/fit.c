@@ -23,8 +23,8 @@ static void on_interrupt(int signal)
     interrupted = 1;
 }
 
-/* Only where nobody else takes it; the second one finds the default action again.  Calls that wait, in
- * datasets and callbacks, go on. */
+/* Only if the program has no handler of its own; a second Ctrl-C gets the default action.  Blocking calls
+ * in datasets and callbacks continue. */
 static bool take_interrupts(const Fit *f, struct sigaction *before)
 {
     struct sigaction mine = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND | SA_RESTART };
@@ -68,7 +68,7 @@ static int clip(const Fit *f)
     if (norm == 0 && value == 0) return 0;
     if (f->args.scaler && optim_scaler_unscale_(f->args.scaler, f->at.optimizer)) return -1;
     TensorScope scope = tensor_scope_open();
-    const TensorList parameters = nn_parameters(f->at.module); /* callbacks may have added some */
+    const TensorList parameters = nn_parameters(f->at.module); /* callbacks may have added names */
     if (norm) nn_clip_grad_norm_(parameters, norm);
     if (value) nn_clip_grad_value_(parameters, value);
     tensor_scope_close(scope);
@@ -178,7 +178,7 @@ static bool stops_here(const Fit *f)
     return f->history.diverged || (f->at.stop && !f->accumulated && f->batch < data_batches(f->at.train));
 }
 
-/* *over: it ended, and was not stopped before.  What is left of its batches makes a step. */
+/* *over: the epoch ended without being stopped.  Its remaining batches make a step. */
 static int train_epoch(Fit *f, bool *over)
 {
     int status = 0;
@@ -212,7 +212,7 @@ static int end_epoch(Fit *f)
     double val_loss;
     loss_sum_read(&f->loss);
     if (fit_heed(f)) return tensor_error_code() ? -1 : 0;
-    if (fit_begin_row(f) || validate(f, &val_loss)) return -1; /* which begins the metrics anew */
+    if (fit_begin_row(f) || validate(f, &val_loss)) return -1; /* which resets the metrics */
     fit_end_row(f, val_loss), fit_heed_validation(f, val_loss);
     if (fit_watch_best(f) || tell(f, NN_EPOCH_END) || fit_log(f) || schedule(f)) return -1;
     heed_interrupt(f);

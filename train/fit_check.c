@@ -30,7 +30,7 @@ static int check_numbers(const NNFitArgs *a)
                : 0;
 }
 
-/* What is missing for an option to do anything. */
+/* Refuses an option whose prerequisite is missing. */
 static int check_together(const NNFitArgs *a)
 {
     const struct {

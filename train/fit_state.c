@@ -41,7 +41,7 @@ static NNMode mode_of(const Fit *f, int column)
     return metric < 0 ? NN_MIN : nn_metric_mode(f->args.metrics[metric]);
 }
 
-/* It gets the number that is watched. */
+/* ReduceLROnPlateau receives the watched number, and must expect the same direction. */
 static int check_plateau(const Fit *f, const char *monitor)
 {
     const OptimReduceLrOnPlateauArgs *plateau = optim_scheduler_plateau(f->args.scheduler);

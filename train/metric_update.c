@@ -37,7 +37,7 @@ static bool same_sizes(const int64_t *a, const int64_t *b, int n)
     return n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
-/* Scores of [N, d1, ...] as [N, C, d1, ...]; NULL: they are none. */
+/* Scores [N, C, d1, ...] for targets [N, d1, ...]; NULL: they have another shape. */
 static Tensor *as_scores(Tensor *output, Tensor *target)
 {
     TensorShape x = tensor_shape(output), y = tensor_shape(target);
@@ -71,7 +71,7 @@ static Tensor *classes_of(const Metric *m, Counts *c, Tensor *x, Tensor *target,
 
 static Tensor *count_of(Tensor *mask) { return tensor_sum(mask); } /* i64 */
 
-/* Both as integers; on the CPU dense, of a target that holds no others. */
+/* Reads both as integers, on the CPU as dense ones.  EDTYPE: a target of floats with a fraction. */
 static int read_classes(const Metric *m, Counts *c, Tensor *output, Tensor *target, int64_t k)
 {
     Tensor *broken = NULL, *guess = classes_of(m, c, output, target, k);
@@ -210,7 +210,7 @@ static int add_here(Metric *m, const Counts *c)
 
 /* ---- on a device ----------------------------------------------------------------------------- */
 
-/* What was wrong since the last look. */
+/* Errors since the last check. */
 static int find_fault(const Metric *m, const double *count)
 {
     if (count[FRACTION] > 0)
@@ -228,7 +228,7 @@ static void keep(Tensor **slot, Tensor *t)
     *slot = t;
 }
 
-/* All or nothing: what is new takes the place of what there was at the end. */
+/* All or nothing: the new values replace the old ones at the end. */
 static int add_there(Metric *m, const Counts *c)
 {
     Tensor *list[METRIC_VALUES], *sums = m->there, *matrix = m->matrix;

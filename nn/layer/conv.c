@@ -3,7 +3,7 @@
 #include <string.h>
 #include "../module.h"
 
-/* list where it says anything, else n for each direction. */
+/* The list if it is given, else n in every direction. */
 static void directions(int rank, int64_t n, const int64_t *list, int64_t *to)
 {
     bool given = false;
@@ -112,7 +112,7 @@ static int transpose_init(Module *m, const void *args)
     return 0;
 }
 
-/* The output padding with which the result has that size: what the stride left out of an input of it. */
+/* The output padding that gives the result this size. */
 static int padding_for(const Module *m, const NNConvTransposeArgs *a, const Tensor *x, TensorShape size,
                        int64_t *output_padding)
 {

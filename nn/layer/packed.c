@@ -146,7 +146,7 @@ int nn_unpad_sequence(Tensor *padded, Tensor *lengths, bool batch_first, Tensor 
 
 const NNPackArgs nn_pack_defaults = { NN_PACK_DEFAULTS };
 
-/* What p holds goes to the scope around, all or nothing. */
+/* Hands the tensors of p to the enclosing scope, all or none. */
 static PackedSequence hand_over(TensorScope scope, PackedSequence p)
 {
     Tensor *at[] = { p.data, p.batch_sizes, p.sorted_indices, p.unsorted_indices };
@@ -162,7 +162,7 @@ static PackedSequence hand_over(TensorScope scope, PackedSequence p)
     return whole ? (PackedSequence){ at[0], at[1], at[2], at[3] } : (PackedSequence){ NULL };
 }
 
-/* Longest first; of equals as they came.  back[order[k]] = k. */
+/* Longest first, ties in their order.  back[order[k]] = k. */
 static void sort(const int64_t *length, int64_t n, int64_t *order, int64_t *back)
 {
     for (int64_t i = 0; i < n; i++) {

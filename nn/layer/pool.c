@@ -2,7 +2,7 @@
 #include <string.h>
 #include "../module.h"
 
-/* list where it says anything, else n for each direction. */
+/* The list if it is given, else n in every direction. */
 static void directions(int rank, int64_t n, const int64_t *list, int64_t *to)
 {
     bool given = false;

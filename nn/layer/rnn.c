@@ -188,7 +188,7 @@ typedef struct Packed {
     Tensor **part; /* room for the result of each segment */
 } Packed;
 
-/* From the batch of the segment before to the n sequences of this one: forward some have ended, backward some
+/* Adjusts the states to the n sequences of the next segment: forward, some have ended; backward, some
  * begin. */
 static void change_batch(States *s, States *ended, const States *first, int64_t before, int64_t n)
 {
@@ -413,7 +413,7 @@ Tensor *nn_lstm_cell_forward(Module *m, Tensor *x, Tensor *hx, Tensor *cx, Tenso
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* Sequences take what stands for a packed one, too (packed_call). */
+/* Also accepts a packed sequence (packed_call). */
 #define RECURRENT(name_, type, Args, set, table, rank_, form_, call_, inputs_)         \
     static const NNKind name_##_kind = { .name = (type),                               \
                                          .function = "nn_" #name_,                     \

@@ -129,7 +129,7 @@ LAYER(transformer_decoder_layer, "TransformerDecoderLayer", DECODER)
 
 const NNTransformerStackArgs nn_transformer_stack_defaults = { NN_TRANSFORMER_STACK_DEFAULTS };
 
-/* Such options say nothing to a layer that is none of ours. */
+/* A user's layer cannot take such options. */
 static bool may_run(const Module *layer, const NNCall *c, const Module *stack)
 {
     const Causal *causal = causal_of(c);

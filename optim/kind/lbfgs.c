@@ -162,7 +162,7 @@ static int search(Lbfgs *l, Memory *m, Progress *p, double slope, int *evaluatio
     return status || move(l, m->d, point.t) ? -1 : 0;
 }
 
-/* Without a line search; the last iteration does not ask for the loss. */
+/* Without a line search; the last iteration does not evaluate the loss. */
 static int stride(const Lbfgs *l, const Memory *m, Progress *p, int *evaluations)
 {
     *evaluations = p->iterations != l->options->max_iter;

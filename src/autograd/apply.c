@@ -100,7 +100,8 @@ static int promote_inputs(OpCall *c, Tensor **cast)
     return 0;
 }
 
-/* What compose makes of an input without a gradient has no history: it is shown one outside the graph. */
+/* Results that compose derives from an input without a gradient have no history: compose gets the input
+ * detached. */
 static int hide_plain_inputs(OpCall *c, Tensor **shown)
 {
     for (int i = 0; i < c->n; i++) {
@@ -166,7 +167,8 @@ static void release_staged(OpCall *c)
     }
 }
 
-/* What is made of others may be its input, or a view of it; only a view says so (OP_VIEW, OP_MAY_ALIAS). */
+/* A composed op may have returned its input or a view of it: copied, unless its flags allow that (OP_VIEW,
+ * OP_MAY_ALIAS). */
 static int own_memory(OpCall *c)
 {
     if (c->op->flags & (OP_VIEW | OP_MAY_ALIAS)) return 0;
@@ -180,7 +182,7 @@ static int own_memory(OpCall *c)
 
 THREAD_LOCAL unsigned untold_failures;
 
-/* A recorded backward hands NULLs on, and may leave out what is not wanted. */
+/* A recorded backward passes NULLs on, and may omit unwanted gradients. */
 int call_status(const OpCall *c, int status, unsigned before)
 {
     const bool failed = c->failed || failed_since(before);
@@ -188,7 +190,7 @@ int call_status(const OpCall *c, int status, unsigned before)
     return failed ? -1 : status;
 }
 
-/* What a forward is made of is not recorded: its own entry is the graph. */
+/* Ops called inside forward are not recorded: the op's own entry is its history. */
 static int run_forward(OpCall *c)
 {
     const TensorOp *op = c->op;
@@ -270,7 +272,7 @@ static void set_bases(OpCall *c)
     }
 }
 
-/* What op_commit asked for, when the call has succeeded. */
+/* Executes what op_commit asked for, after the call succeeded. */
 static int settle_commits(OpCall *c, int status)
 {
     for (int i = 0; i < c->commits; i++) {
@@ -282,7 +284,8 @@ static int settle_commits(OpCall *c, int status)
     return status;
 }
 
-/* Closes the scope of a call; its results, made >= 0, go to the one around.  made, or -1 without memory. */
+/* Closes the scope of a call and hands its `made` results to the enclosing one.  Returns made, or -1
+ * without memory. */
 static int leave_scope(TensorScope scope, Tensor *const *result, int made, Tensor **outputs, int count)
 {
     for (int i = 0; i < made; i++) tensor_retain(result[i]);
@@ -331,7 +334,7 @@ static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, in
     return settle_commits(&c, status < 0 ? -1 : 0) ? -1 : c.outputs;
 }
 
-/* What the floating inputs promote to when that is a half, which f16 with bf16 does not; else -1. */
+/* The half dtype that the floating inputs promote to; -1 if it is none (f16 with bf16 gives f32). */
 static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
 {
     const int dtype = promoted_dtype(op, inputs, n);
@@ -363,7 +366,7 @@ static int apply_cast(const TensorOp *op, const char *name, Tensor *const *input
     return leave_scope(scope, result, results, outputs, count);
 }
 
-/* The dtype that inputs are cast to first, where one of them has another; -1: none. */
+/* The dtype that the inputs must be cast to first; -1: none has another. */
 static int cast_wanted(const TensorOp *op, Tensor *const *inputs, int n, const void *params)
 {
     if (!params || n > OP_MAX_INPUTS) return -1;
@@ -386,8 +389,8 @@ int op_apply_plain(const TensorOp *op, const char *name, Tensor *const *inputs, 
     return apply(op, name, inputs, n, params, site, outputs, count);
 }
 
-/* Inside a block of autocast: the op on its operands as its class has them.  What it is made of casts no
- * more, unless its class says so. */
+/* Under autocast: casts the operands as the op's class demands.  Ops called inside it cast nothing, unless
+ * its class says so. */
 static COLD int apply_autocast(const TensorOp *op, const char *name, Tensor *const *inputs, int n,
                                const void *params, const void *site, Tensor **outputs, int count)
 {

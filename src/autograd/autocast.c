@@ -22,7 +22,7 @@ typedef struct Kept {
 static THREAD_LOCAL struct {
     TensorAutocast now;
     const TensorOp *widened;
-    Kept *kept; /* by address of the leaf; a power of two of places, at most half of them taken */
+    Kept *kept; /* hashed by the leaf's address; a power of two of places, at most half of them taken */
     size_t places, count;
 } state;
 
@@ -77,7 +77,7 @@ static Tensor *find_cast(const Tensor *leaf, int dtype)
     return serves ? k->cast : NULL;
 }
 
-/* Without memory for it a cast is not kept, which is no error. */
+/* Without memory the cast is not kept; that is no error. */
 static void keep_cast(Tensor *leaf, Tensor *cast)
 {
     if (2 * (state.count + 1) > state.places && !grow()) return;

@@ -157,7 +157,7 @@ float *op_output_f32(OpCall *c, int i)
     return s ? stage(c, i, true, TENSOR_F32, (void **)&s->f32) : NULL;
 }
 
-/* After forward: results that were written aside, in their own dtype. */
+/* After forward: casts results that were written into staging arrays to their own dtype. */
 int store_staged(OpCall *c)
 {
     for (int i = 0; i < c->staged_outputs; i++) {
@@ -266,7 +266,7 @@ TensorShape op_output_shape(const OpCall *c, int i)
 
 /* ---- plain arrays in backward ---------------------------------------------------------------- */
 
-/* Arrays leave no graph, so a recorded sweep must not read them: its gradient's gradient would be 0. */
+/* Arrays carry no graph: a recorded sweep that read them would have 0 as its gradient's gradient. */
 static bool may_read_arrays(OpCall *c)
 {
     if (!c->backward) return op_fail(c, TENSOR_EUSER, "asks for an array of backward outside it"), false;

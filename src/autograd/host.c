@@ -60,7 +60,7 @@ static const Place *place_of(const Entry *e)
     return &cpu_place;
 }
 
-/* If a call inside backward failed, a gradient is missing, and not because it is zero. */
+/* A gradient is missing because a call inside backward failed, not because it is zero. */
 static int run_backward(OpCall *c)
 {
     const unsigned before = failure_count;

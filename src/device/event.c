@@ -7,7 +7,7 @@
 
 struct TensorEvent {
     const Place *place;
-    DeviceEvent *there; /* NULL: of a device that queues nothing */
+    DeviceEvent *there; /* NULL: the device queues nothing */
     bool timed, recorded;
     double time; /* of such a one, in ms */
 };
@@ -46,7 +46,7 @@ static int check(const TensorEvent *e, const char *name, bool recorded)
     return e->recorded || !recorded ? 0 : fail(TENSOR_EVALUE, name, "the event was never recorded");
 }
 
-/* What the device said, as the function's. */
+/* The device's failure, reported under the function's name. */
 static int told(const TensorEvent *e, const char *name, int status)
 {
     return kernel_status(status < 0 ? KERNEL_FAILED : KERNEL_DONE, name, e->place, "event");

@@ -17,7 +17,7 @@ typedef struct Place { /* a device that was opened */
 extern const Place cpu_place;
 const Place *find_place(const char *name, const char *op); /* opens; NULL and EDEVICE */
 const Place *default_place(void);
-int open_places(const Place **list, int room); /* those opened; the host is none of them */
+int open_places(const Place **list, int room); /* those opened, without the host */
 int describe_devices(char *text, size_t size); /* lines for tensor_build_info */
 FORCE_INLINE bool on_host(const Place *place) { return place->device == &cpu_device; }
 
@@ -43,7 +43,7 @@ FORCE_INLINE int need_kernel(int status, const char *op, const Place *place)
     const char *slot = declined;
     return likely(!status) ? 0 : slot && take_decline() ? fail_declined(op, place, slot) : -1;
 }
-/* takes - is the slot there, and does it read and write this dtype as it is? */
+/* TAKES - does the device have the slot, for this dtype without a cast? */
 #define TAKES(place, slot, dtype_) \
     ((place)->device->slot && ((place)->device->takes[SLOT_##slot] >> (dtype_)&1))
 

@@ -82,13 +82,14 @@ static size_t class_bytes(int class)
     return ((size_t)1 << power) + ((size_t)quarter << (power - 2));
 }
 
-static void count(_Atomic int64_t *counter, int64_t delta) /* one writer: no locked instruction */
+static void count(_Atomic int64_t *counter,
+                  int64_t delta) /* its thread alone writes it: no locked instruction */
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + delta,
                           memory_order_relaxed);
 }
 
-/* A child of fork has a copy of the lock: as no other thread holds it. */
+/* Fork takes the lock first: the child's copy is then held by no thread that the child lacks. */
 static void lock_lists(void) { pthread_mutex_lock(&lock); }
 static void unlock_lists(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void guard_forks(void)
@@ -140,7 +141,7 @@ static void release_list(List *list, int class) /* lock held */
     }
 }
 
-/* All that is cached but for what other threads keep. */
+/* All cached blocks except those that other threads keep. */
 static void release_cached(void) /* lock held */
 {
     for (int i = 0; i < CLASSES; i++) release_list(&shared[i], i);
@@ -234,7 +235,7 @@ void *tg_alloc(size_t wanted)
     return refill(class, bytes);
 }
 
-/* Over its share: half of the thread's list goes to the shared one. */
+/* The thread's list is too long: half of it goes to the shared one. */
 static COLD void spill(int class)
 {
     pthread_mutex_lock(&lock);
@@ -288,7 +289,7 @@ void *tg_grow(void *old, size_t old_bytes, size_t new_bytes)
     return block;
 }
 
-/* The thread ends: its blocks and counts go to the shared ones. */
+/* The thread ends: its blocks and counts are added to the shared ones. */
 static void free_cache(void)
 {
     if (!cache.registered) return;

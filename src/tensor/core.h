@@ -88,7 +88,7 @@ void (*storage_deleter(const Storage *storage))(void *data, void *ctx); /* of th
 #define ONE_LENT (UINT64_C(1) << 32)
 Tensor *lend(Tensor *x);   /* one more reference; NULL passes */
 void take_back(Tensor *x); /* gives it back; NULL is ignored */
-/* lend_living - the same, or NULL where the last reference is gone, perhaps in another thread. */
+/* lend_living - the same, but NULL if the last reference is gone, perhaps dropped by another thread. */
 Tensor *lend_living(Tensor *x);
 FORCE_INLINE uint32_t references(const Tensor *x)
 {
@@ -99,7 +99,7 @@ void drop_leaf(Tensor *leaf);
 Tensor *own(Tensor *x);      /* scope.c: to the innermost scope; NULL passes; on ENOMEM releases x, NULL */
 Tensor *own_lent(Tensor *x); /* the same for a reference that the library had lent */
 Tensor *borrow(Tensor *x);   /* one more reference, to the innermost scope */
-int scope_room(void);        /* for one tensor more, before something changes: borrow cannot fail then */
+int scope_room(void);        /* room for one more tensor, so that the next borrow cannot fail */
 /* scope_failed - it could not be opened: ENOMEM is recorded. */
 FORCE_INLINE bool scope_failed(TensorScope scope) { return unlikely(scope.depth == 0); }
 bool bump_version(Tensor *x);
@@ -125,8 +125,9 @@ void broadcast_strides(const Tensor *x, TensorShape to, int64_t *stride);
 /* ---- errors: error.c ------------------------------------------------------------------------- */
 /* Functions get the name that their errors bear: an op's ("matmul"), one in place ("add_"), or a public
  * function's ("tensor_max"). */
-extern THREAD_LOCAL unsigned failure_count; /* of this thread, also what an earlier error hides */
-/* fail_op - of an op, which may be the user's and named as one of ours. */
+extern THREAD_LOCAL unsigned
+    failure_count; /* errors of this thread, those hidden by an earlier one included */
+/* fail_op - an op's error; the op may be the user's and bear the name of one of ours. */
 int fail_op(TensorStatus code, const TensorOp *op, const char *name, const void *site, const char *format,
             ...) TAPEGRAD_PRINTF(5, 6) COLD;
 const char *compose_begin(const OpCall *call); /* tensor_compose_begin for an op */
@@ -159,8 +160,8 @@ static inline const char *options_fault(const void *options, const void *default
 }
 
 /* ---- values in and out: values.c -------------------------------------------------------------- */
-/* find_element - its offset, in elements; -1 and recorded when there is none.
- * check_bytes - are they what x takes? */
+/* find_element - the offset of an element, in elements; -1 and an error if the index is out of range.
+ * check_bytes - -1 and an error if x does not have so many bytes. */
 int find_element(const Tensor *x, TensorShape index, const char *op, int64_t *offset);
 int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const char *op);
 
@@ -213,7 +214,7 @@ struct OpCall {
     Tensor **dx;    /* of the inputs, where op_gradient_f64 puts the tensor of its array */
 };
 
-/* call_begin - a call before its shape rule; its results and parameters may be set afterwards. */
+/* call_begin - initialises a call, which then enters its shape rule; the one place that does. */
 FORCE_INLINE void call_begin(OpCall *c, const TensorOp *op, Tensor *const *inputs, int n, void *params,
                              const void *site)
 {

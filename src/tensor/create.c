@@ -60,7 +60,7 @@ Tensor *tensor_ones_like(const Tensor *x)
 
 /* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be ---- */
 
-/* Is every value one of an integer dtype's? */
+/* Does the integer dtype hold every value? */
 static int check_values(const char *function, const Tensor *x, const Tensor *host)
 {
     if (dtype_is_float(x->dtype) || x->dtype == TENSOR_BOOL || x->dtype == host->dtype) return 0;
@@ -190,7 +190,7 @@ Tensor *tensor_new_ones(const Tensor *x, TensorShape shape)
 
 /* ---- triangles, as lists of places ----------------------------------------------------------- */
 
-/* The rows [begin, end) of a triangle in which it has places; whole of them have all columns. */
+/* The rows [begin, end) of a triangle that have places; `whole` of them have all columns. */
 typedef struct Triangle {
     int64_t columns, offset, begin, end, whole;
     bool lower;
@@ -219,7 +219,7 @@ static void row_of(const Triangle *t, int64_t i, int64_t *from, int64_t *to)
     *from = t->lower ? 0 : edge, *to = t->lower ? edge : t->columns;
 }
 
-/* The places of the rows that are not whole grow or shrink by one a row. */
+/* From one incomplete row to the next the number of places changes by one. */
 static bool count_places(const Triangle *t, int64_t *count)
 {
     int64_t part = t->end - t->begin - t->whole, all, ends[2] = { 0, 0 };

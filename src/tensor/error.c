@@ -23,7 +23,7 @@ static THREAD_LOCAL struct {
 static char *error_text(void) { return error.longer ? error.longer : error.text; }
 static size_t error_room(void) { return error.longer ? error.room : TEXT; }
 
-static THREAD_LOCAL const char *composing; /* the outermost function that is being made of others now, */
+static THREAD_LOCAL const char *composing;        /* the outermost composed function that runs now, */
 static THREAD_LOCAL const TensorOp *composing_op; /* and its op, if it is one */
 THREAD_LOCAL unsigned failure_count;
 
@@ -47,7 +47,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*handler)(const char *, TensorStatus, void *);
 static void *handler_ctx;
 
-/* The line is looked up in the program's file, which takes a while: when the text is asked for. */
+/* Looking up the line in the program's file is slow: done only when the text is asked for. */
 static void place(void)
 {
     char *text = error_text();
@@ -120,7 +120,7 @@ static size_t put_name(size_t n, const char *name, const TensorOp *op)
                                 "%s%s: ", is_users(op) || !in_registry(name) ? "" : "tensor_", name);
 }
 
-/* What comes after the first n characters.  The fixed buffer has what fits, a longer one all. */
+/* Appends after n characters.  The fixed buffer holds what fits, a longer one everything. */
 static void put_text(size_t n, const char *format, va_list args)
 {
     va_list again;

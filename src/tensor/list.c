@@ -18,7 +18,7 @@ static bool are_alike(Tensor *const *x, int n)
     return alike;
 }
 
-/* data is NULL, and an error recorded, without memory.  To be freed. */
+/* The caller frees data; NULL and ENOMEM recorded: no memory. */
 static Arrays arrays_of(Tensor *const *x, int n, int each, const char *function)
 {
     const size_t all = (size_t)n * (size_t)each;
@@ -30,7 +30,7 @@ static Arrays arrays_of(Tensor *const *x, int n, int each, const char *function)
     return a;
 }
 
-/* What a kernel said, as these functions return it. */
+/* A kernel's status as the return value of these functions. */
 static int answer(int status, const char *function, const Place *place, const char *slot)
 {
     if (status < 0) return kernel_failed(status, function, place, slot);

@@ -36,7 +36,7 @@ static void span(const Tensor *x, const char **begin, const char **end)
     *begin = first, *end = last + size;
 }
 
-/* Would writing dst change what is still to be read from src?  Not when both are the same elements in the
+/* Would writing dst change elements of src before they are read?  Not if both are the same elements in the
  * same order. */
 static bool interferes(const Tensor *dst, const Tensor *src)
 {
@@ -99,7 +99,7 @@ int raw_fill(Tensor *dst, double value)
 
 /* ---- between devices ------------------------------------------------------------------------- */
 
-/* The bytes of the dense x, which is elsewhere, into the dense y; one of them is on the host. */
+/* Copies the bytes of dense x to dense y on another device; one of them is on the host. */
 static int carry_into(Tensor *y, const Tensor *x)
 {
     const size_t bytes = (size_t)x->numel * dtype_size(x->dtype);

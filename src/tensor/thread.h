@@ -4,8 +4,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What a thread owns, in the order in which it is freed: tensors before the tape that they refer to, memory
- * last, for the others give theirs back. */
+/* What a thread owns, in the order in which it is freed: tensors before the tape that they refer to, and
+ * memory last, because the others return theirs. */
 typedef enum ThreadPart {
     THREAD_AUTOCAST,
     THREAD_SAVED_HOOKS,
@@ -16,8 +16,8 @@ typedef enum ThreadPart {
     THREAD_PARTS
 } ThreadPart;
 
-/* thread_owns - free_part is called when this thread ends, and in other threads that end: it frees what there
- * is. */
+/* thread_owns - free_part is called when this thread ends, and also when others end: it must tolerate a
+ * part that is not there. */
 void thread_owns(ThreadPart part, void (*free_part)(void));
 
 #pragma GCC visibility pop
