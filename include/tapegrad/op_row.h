@@ -83,7 +83,7 @@ typedef struct OpRow {
     int params;   /* number of parameters, all double */
     const char *param_name[2];
     const char *formula, *gradient[2]; /* as text; NULL: none */
-    OpRowLoop f32[3], f64[3];          /* of a program's row: forward, gradient of a, of b */
+    const OpRowLoop *f32, *f64;        /* of a program's row: forward, gradient of a, of b */
     double lo, hi;                     /* where gradcheck samples */
 
     /* Optional fields, by name at the row's end: OP_UNARY1(..., -2, 2, .rules = ROW_NOT_ZERO).  Your rows may
@@ -97,7 +97,7 @@ typedef struct OpRow {
     bool scalar;             /* NAME_scalar takes a number: the error for a missing operand 2 names it */
     const char *no_bool;     /* refused even if only one operand is bool: text says what to use instead */
     const char *spelled;     /* its name in a derivative's text, if different: "fabs", "<" */
-    OpRowSpecial special[4]; /* rows that compute it for some p */
+    const OpRowSpecial *special; /* rows that compute it for some p, ended by row 0; NULL: none */
     int for_bool;            /* the row that computes it for bool */
     int by_one[2];           /* rows with a, or b, as their parameter and the same bits; 0: none */
     unsigned autocast;       /* its class (autocast.h); 0: AUTOCAST_AS_IS */
@@ -125,6 +125,7 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 #define OP_UNARY(name_, summary_, y_, dx_, keep_, lo_, ...)                          \
     OP_ROW_PARTS_(name_, y, x, op_b_, op_p_, op_q_, 0, KEEP_X, y_)                   \
     OP_ROW_PARTS_(name_, a, x, op_b_, op_p_, op_q_, 0, (keep_) | OP_ROW_G_, dx_)     \
+    OP_ROW_LOOPS_ONE_(name_)                                                         \
     static const OpRow name_##_row = { OP_ROW_ONE_(name_, 0, NULL, NULL, #y_, #dx_), \
                                        OP_ROW_RANGE_(lo_, __VA_ARGS__) };            \
     static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 1, .keep = (keep_)) }
@@ -133,6 +134,7 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 #define OP_UNARY1(name_, summary_, p_, pi_, y_, dx_, keep_, lo_, ...)               \
     OP_ROW_PARTS_(name_, y, x, op_b_, p_, op_q_, 1, KEEP_X, y_)                     \
     OP_ROW_PARTS_(name_, a, x, op_b_, p_, op_q_, 1, (keep_) | OP_ROW_G_, dx_)       \
+    OP_ROW_LOOPS_ONE_(name_)                                                        \
     static const double name_##_defaults[] = { pi_ };                               \
     static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };       \
     static const OpRow name_##_row = { OP_ROW_ONE_(name_, 1, #p_, NULL, #y_, #dx_), \
@@ -143,6 +145,7 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
 #define OP_UNARY2(name_, summary_, p_, pi_, q_, qi_, y_, dx_, keep_, lo_, ...)                       \
     OP_ROW_PARTS_(name_, y, x, op_b_, p_, q_, 2, KEEP_X, y_)                                         \
     OP_ROW_PARTS_(name_, a, x, op_b_, p_, q_, 2, (keep_) | OP_ROW_G_, dx_)                           \
+    OP_ROW_LOOPS_ONE_(name_)                                                                         \
     static const double name_##_defaults[] = { pi_, qi_ };                                           \
     static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), OP_ROW_FIELD_(#q_, 1), { 0 } }; \
     static const OpRow name_##_row = { OP_ROW_ONE_(name_, 2, #p_, #q_, #y_, #dx_),                   \
@@ -155,6 +158,7 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
     OP_ROW_PARTS_(name_, y, a, b, op_p_, op_q_, 0, KEEP_A | KEEP_B, y_)              \
     OP_ROW_PARTS_(name_, a, a, b, op_p_, op_q_, 0, (ka_) | OP_ROW_G_, da_)           \
     OP_ROW_PARTS_(name_, b, a, b, op_p_, op_q_, 0, (kb_) | OP_ROW_G_, db_)           \
+    OP_ROW_LOOPS_TWO_(name_)                                                         \
     static const OpRow name_##_row = { OP_ROW_TWO_(name_, 0, NULL, #y_, #da_, #db_), \
                                        OP_ROW_RANGE_(lo_, __VA_ARGS__) };            \
     static const TensorOp name_ = { OP_ROW_OP_(name_, summary_, 2, OP_ROW_KEEP_(ka_, kb_)) }
@@ -165,6 +169,7 @@ TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);
     OP_ROW_PARTS_(name_, y, a, b, p_, op_q_, 1, KEEP_A | KEEP_B, y_)                \
     OP_ROW_PARTS_(name_, a, a, b, p_, op_q_, 1, (ka_) | OP_ROW_G_, da_)             \
     OP_ROW_PARTS_(name_, b, a, b, p_, op_q_, 1, (kb_) | OP_ROW_G_, db_)             \
+    OP_ROW_LOOPS_TWO_(name_)                                                        \
     static const double name_##_defaults[] = { pi_ };                               \
     static const OpField name_##_fields[] = { OP_ROW_FIELD_(#p_, 0), { 0 } };       \
     static const OpRow name_##_row = { OP_ROW_TWO_(name_, 1, #p_, #y_, #da_, #db_), \
@@ -244,15 +249,19 @@ OP_ROW_DEFINE_MAP_(double)
     OP_ROW_PART_(name, part, float, first, second, p, q, count, keep, expression) \
     OP_ROW_PART_(name, part, double, first, second, p, q, count, keep, expression)
 
+#define OP_ROW_LOOPS_ONE_(name)                                                               \
+    static const OpRowLoop name##_loops_f32[] = { name##_y_float, name##_a_float, NULL },     \
+                           name##_loops_f64[] = { name##_y_double, name##_a_double, NULL };
+#define OP_ROW_LOOPS_TWO_(name)                                                               \
+    static const OpRowLoop name##_loops_f32[] = { name##_y_float, name##_a_float, name##_b_float },    \
+                           name##_loops_f64[] = { name##_y_double, name##_a_double, name##_b_double };
 /* Members in the order of the structs, which C++ wants. */
 #define OP_ROW_ONE_(name, count, p, q, y_text, da_text)                                                     \
     .id = -1, .types = ROW_FLOATS, .params = count, .param_name = { p, q }, .formula = y_text,              \
-    .gradient = { da_text, NULL }, .f32 = { name##_y_float, name##_a_float, NULL },                         \
-    .f64 = { name##_y_double, name##_a_double, NULL }
+    .gradient = { da_text, NULL }, .f32 = name##_loops_f32, .f64 = name##_loops_f64
 #define OP_ROW_TWO_(name, count, p, y_text, da_text, db_text)                                               \
     .id = -1, .types = ROW_FLOATS, .params = count, .param_name = { p, NULL }, .formula = y_text,           \
-    .gradient = { da_text, db_text }, .f32 = { name##_y_float, name##_a_float, name##_b_float },            \
-    .f64 = { name##_y_double, name##_a_double, name##_b_double }
+    .gradient = { da_text, db_text }, .f32 = name##_loops_f32, .f64 = name##_loops_f64
 #define OP_ROW_RANGE_(lo_, ...) .lo = (lo_), .hi = __VA_ARGS__
 #define OP_ROW_FIELD_(name_, i)                                                      \
     {                                                                                \

@@ -26,11 +26,8 @@ static void loop_params(const OpRow *row, int dtype, const double *params, doubl
 /* Parameters at which a simpler row serves, as in PyTorch: so (-0)^0.5 is -0 and (-inf)^0.5 NaN. */
 static int special_row(const OpRow *row, int part, double c)
 {
-    enum { SPECIALS = sizeof row->special / sizeof *row->special };
-    for (int i = 0; i < SPECIALS; i++)
-        if (row->special[i].row && row->special[i].c == c &&
-            (part == ROW_FORWARD || row->special[i].backward))
-            return row->special[i].row;
+    for (const OpRowSpecial *s = row->special; s->row; s++)
+        if (s->c == c && (part == ROW_FORWARD || s->backward)) return s->row;
     return row->id;
 }
 
@@ -38,7 +35,7 @@ static int special_row(const OpRow *row, int part, double c)
 static int row_of(const TensorOp *op, int part, int dtype, const double *params)
 {
     const OpRow *row = op->row;
-    if (unlikely(row->special[0].row)) return special_row(row, part, params[0]);
+    if (unlikely(row->special != NULL)) return special_row(row, part, params[0]);
     return unlikely(row->for_bool) && dtype == TENSOR_BOOL ? row->for_bool : row->id;
 }
 
