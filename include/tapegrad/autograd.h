@@ -59,17 +59,19 @@ typedef struct TensorBackwardArgs {
     Tensor *gradient;  /* cotangent, of its shape; NULL: 1, for a tensor of one element */
     bool retain_graph; /* keep saved values for another sweep; implied by create_graph */
     bool create_graph; /* record the sweep itself, so that gradients have gradients */
+    TensorList inputs; /* fill only the .grad of these, leaves or not; none: of all leaves */
 } TensorBackwardArgs;
-#define TENSOR_BACKWARD_DEFAULTS .gradient = NULL, .retain_graph = false, .create_graph = false
+#define TENSOR_BACKWARD_DEFAULTS \
+    .gradient = NULL, .retain_graph = false, .create_graph = false, .inputs = { 0, NULL }
 TAPEGRAD_API extern const TensorBackwardArgs tensor_backward_defaults;
 
 /* tensor_backward(loss), tensor_backward(y, v, .retain_graph = true) - adds d(sum(v y))/d(leaf) to the .grad
  * of every leaf that y depends on, and to that of every tensor with retain_grad.  Only y's ancestors run, and
  * only they are freed.  A failed sweep leaves every .grad as it was.  The first gradient becomes .grad; later
  * ones are added in place (out of place under create_graph).  With create_graph a leaf's .grad refers to the
- * graph, and the graph to the leaf: prefer tensor_gradients.  EGRAD: y has no graph; more than one element
- * and no gradient; a value that backward needs was overwritten; the graph was already freed by an earlier
- * sweep. */
+ * graph, and the graph to the leaf: prefer tensor_gradients.  With .inputs only what leads to them runs.
+ * EGRAD: y has no graph; more than one element and no gradient; a value that backward needs was overwritten;
+ * the graph was already freed by an earlier sweep; one of inputs requires no gradient. */
 #define tensor_backward(...) \
     TENSOR_CALL_(tensor_backward_args, TensorBackwardArgs, TENSOR_BACKWARD_DEFAULTS, .tensor = __VA_ARGS__)
 TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
@@ -77,8 +79,9 @@ TAPEGRAD_API int tensor_backward_args(TensorBackwardArgs args);
 typedef struct TensorBackwardManyArgs {
     TensorList tensors, gradients; /* gradients: none, or one a tensor; NULL: 1 */
     bool retain_graph, create_graph;
+    TensorList inputs; /* as in tensor_backward */
 } TensorBackwardManyArgs;
-#define TENSOR_BACKWARD_MANY_DEFAULTS .retain_graph = false, .create_graph = false
+#define TENSOR_BACKWARD_MANY_DEFAULTS .retain_graph = false, .create_graph = false, .inputs = { 0, NULL }
 TAPEGRAD_API extern const TensorBackwardManyArgs tensor_backward_many_defaults;
 
 /* tensor_backward_many(TENSORS(a, b), TENSORS(NULL, v)) - one sweep from several tensors.  A tensor may

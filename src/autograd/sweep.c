@@ -38,8 +38,8 @@ typedef struct Sweep {
     int64_t *hash, buckets; /* leaf -> slot + 1 */
     Undo *undo;
     int64_t undos, undo_capacity;
-    Tensor *const *inputs; /* of tensor_gradients, and their gradients */
-    Tensor **found;
+    Tensor *const *inputs; /* those that gradients are wanted of, if not of all leaves; */
+    Tensor **found;        /* where tensor_gradients puts them; NULL: into .grad */
     int input_count;
     Wanted *wanted; /* the inputs, sorted */
 } Sweep;
@@ -276,10 +276,11 @@ static int run_entry(Sweep *s, Entry *e)
         Result *r = &e->result[i];
         if (!r->grad) continue;
         if (r->hooks) status = run_hooks(s->name, &r->hooks, &r->grad);
-        Tensor *living = !status && !s->wanted && r->retain ? entry_living_result(e, i) : NULL;
-        if (living) status = own_lent(living) ? fill_retained(s, living, r->grad) : -1;
         const Wanted *w = s->wanted && !status ? wanted_find(s->wanted, s->input_count, e, i) : NULL;
-        for (; w && w->at == e && w->slot == i; w++) s->found[w->index] = lend(r->grad);
+        const bool keep = !status && !s->found && (s->wanted ? w != NULL : r->retain);
+        Tensor *living = keep ? entry_living_result(e, i) : NULL;
+        if (living) status = own_lent(living) ? fill_retained(s, living, r->grad) : -1;
+        for (; s->found && w && w->at == e && w->slot == i; w++) s->found[w->index] = lend(r->grad);
     }
     if (!status && (!s->wanted || e->needed == s->serial)) {
         status = call_backward(s, e);
@@ -443,7 +444,8 @@ static int give_root(Sweep *s, Tensor *y, Tensor *g)
     } else if (g->dtype != y->dtype && !(g = graph_ops.to(g, (TensorDtype)y->dtype))) {
         return -1;
     }
-    return y->entry ? give_entry(s, y->entry, y->slot, g) : give_leaf(s, y, g);
+    if (y->entry) return give_entry(s, y->entry, y->slot, g);
+    return s->wanted && !wanted_find(s->wanted, s->input_count, y, 0) ? 0 : give_leaf(s, y, g);
 }
 
 /* Marks the entries on a path from a wanted input up to the roots. */
@@ -484,7 +486,7 @@ static int sweep(Sweep *s, TensorList outputs, TensorList gradients)
     if (s->wanted) mark_needed(s, top);
     for (int i = 0; i < n && !status; i++) status = give_root(s, roots[i], grads ? grads[i] : NULL);
     if (!status) status = pass(s);
-    if (!status) status = s->wanted ? finish_wanted(s) : finish_leaves(s);
+    if (!status) status = s->found ? finish_wanted(s) : finish_leaves(s);
     s->tape->sweeps--;
     sweep_free(s, status);
     tensor_set_grad_enabled(was);
@@ -496,23 +498,6 @@ static int sweep(Sweep *s, TensorList outputs, TensorList gradients)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
-static int backward_of(const char *name, const TensorBackwardManyArgs *a)
-{
-    Sweep s = { .name = name, .retain_graph = a->retain_graph, .create_graph = a->create_graph };
-    if (a->tensors.count < 1 || !a->tensors.item) return fail(TENSOR_EVALUE, name, "no tensor is given");
-    return sweep(&s, a->tensors, a->gradients);
-}
-
-int tensor_backward_many_args(TensorBackwardManyArgs a) { return backward_of("tensor_backward_many", &a); }
-
-int tensor_backward_args(TensorBackwardArgs a)
-{
-    const TensorBackwardManyArgs one = {
-        { 1, &a.tensor }, { 1, &a.gradient }, a.retain_graph, a.create_graph
-    };
-    return backward_of("tensor_backward", &one);
-}
-
 static int check_wanted(const char *name, Tensor *const *inputs, int m)
 {
     for (int i = 0; i < m; i++) {
@@ -523,6 +508,33 @@ static int check_wanted(const char *name, Tensor *const *inputs, int m)
             return fail(TENSOR_EGRAD, name, "input %d %s requires no gradient", i + 1, S(inputs[i]));
     }
     return 0;
+}
+
+static int backward_of(const char *name, const TensorBackwardManyArgs *a)
+{
+    const TensorList in = a->inputs;
+    Sweep s = { .name = name,
+                .retain_graph = a->retain_graph,
+                .create_graph = a->create_graph,
+                .inputs = in.item,
+                .input_count = in.count };
+    if (a->tensors.count < 1 || !a->tensors.item) return fail(TENSOR_EVALUE, name, "no tensor is given");
+    if (in.count < 0 || (in.count > 0 && !in.item)) return fail(TENSOR_EVALUE, name, "no inputs are given");
+    if (check_wanted(name, in.item, in.count)) return -1;
+    if (in.count && !(s.wanted = wanted_sort(in.item, in.count))) return fail_memory(name);
+    const int status = sweep(&s, a->tensors, a->gradients);
+    tg_free(s.wanted, in.count ? wanted_bytes(in.count) : 0);
+    return status;
+}
+
+int tensor_backward_many_args(TensorBackwardManyArgs a) { return backward_of("tensor_backward_many", &a); }
+
+int tensor_backward_args(TensorBackwardArgs a)
+{
+    const TensorBackwardManyArgs one = {
+        { 1, &a.tensor }, { 1, &a.gradient }, a.retain_graph, a.create_graph, a.inputs
+    };
+    return backward_of("tensor_backward", &one);
 }
 
 static int gradients_of(const char *name, const TensorGradientsManyArgs *a)

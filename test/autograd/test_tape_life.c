@@ -313,6 +313,30 @@ static void test_bytes_count_a_storage_once(void **state)
     assert_non_null(tensor_add(y, z));
 }
 
+/* ---- .inputs: gradients of these alone --------------------------------------------------------- */
+
+static void backward_fills_its_inputs_alone(void **state)
+{
+    (void)state;
+    Tensor *a = LEAF(1, 2), *b = LEAF(3, 4), *y = tensor_mul(a, b), *z = tensor_square(y);
+    tensor_retain_grad(z);
+    for (int twice = 0; twice < 2; twice++)
+        DONE(tensor_backward(tensor_sum(z), .inputs = TENSORS(b, y, y), .retain_graph = true));
+    assert_null(tensor_grad(a));
+    assert_null(tensor_grad(z));
+    assert_values(tensor_grad(b), 2 * 6, 2 * 32); /* 2 y a, twice */
+    assert_values(tensor_grad(y), 2 * 6, 2 * 16);
+    DONE(tensor_backward_many(TENSORS(z, b), TENSORS(VEC(1, 1), VEC(1, 1)), .inputs = TENSORS(a, z)));
+    assert_values(tensor_grad(a), 18, 64);
+    assert_values(tensor_grad(z), 1, 1);
+    assert_values(tensor_grad(b), 12, 64);
+    Tensor *other = LEAF(5), *alone = tensor_sum(tensor_square(b));
+    DONE(tensor_backward(alone, .inputs = TENSORS(other))); /* does not lead there */
+    assert_null(tensor_grad(other));
+    assert_status_error(tensor_backward(tensor_sum(b), .inputs = TENSORS(VEC(1, 1))), TENSOR_EGRAD);
+    assert_status_error(tensor_backward(tensor_sum(b), .inputs = { 2, NULL }), TENSOR_EVALUE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +358,7 @@ int main(void)
         TEST(test_deep_graph_of_gradients),
         TEST(test_long_training_stays_level),
         TEST(test_bytes_count_a_storage_once),
+        TEST(backward_fills_its_inputs_alone),
     };
     setrlimit(RLIMIT_STACK, &(struct rlimit){ 8 << 20, 8 << 20 });
     return cmocka_run_group_tests_name("life of the tape", tests, NULL, NULL);

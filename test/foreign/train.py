@@ -71,6 +71,7 @@ class Backward(c.Structure):
         ("gradient", c.c_void_p),
         ("retain_graph", c.c_bool),
         ("create_graph", c.c_bool),
+        ("inputs", List),
     ]
 
 
