@@ -334,6 +334,10 @@ static void test_diff_joins_what_is_given(void **state)
     EXPECT(tensor_diff(x, .prepend = VECTOR(0), .append = VECTOR(16)), 1, 3, 5, 7);
     EXPECT(tensor_trapezoid(x), 9);
     EXPECT(tensor_cumulative_trapezoid(x, VECTOR(0, 2, 4)), 5, 18);
+    EXPECT(tensor_trapezoid(x, tensor_to(VECTOR(4, 2, 0), TENSOR_U8)), -18);
+    Tensor *whole = tensor_to(x, TENSOR_I64);
+    EXPECT(tensor_to(tensor_trapezoid(whole), TENSOR_F64), 9);
+    assert_int_equal(tensor_dtype(tensor_cumulative_trapezoid(whole, whole)), TENSOR_F32);
 }
 
 /* ---- distances ------------------------------------------------------------------------------- */

@@ -263,7 +263,8 @@ TAPEGRAD_API extern const TensorTrapezoidArgs tensor_trapezoid_defaults;
 
 /* tensor_trapezoid - the integral sum_i (y_i + y_(i+1)) / 2 (x_(i+1) - x_i) along dim.
  * tensor_cumulative_trapezoid - its running sums.
- * ESHAPE: rank 0, or x does not fit y.  EVALUE: x and dx both given. */
+ * Integers alone give f32.  ESHAPE: rank 0, or x does not fit y.  EVALUE: x and dx both given.  EDTYPE: bool.
+ */
 #define tensor_trapezoid(...) \
     TENSOR_CALL_(tensor_trapezoid_args, TensorTrapezoidArgs, TENSOR_TRAPEZOID_DEFAULTS, .y = __VA_ARGS__)
 #define tensor_cumulative_trapezoid(...)                                                           \

@@ -77,6 +77,8 @@ static int trapezoid_shape(OpCall *c)
     TensorTrapezoidArgs *p = op_params_mut(c);
     const Tensor *y = op_input(c, 0), *x = op_input(c, 1);
     int64_t joint[TENSOR_MAX_DIMS];
+    if (y->dtype == TENSOR_BOOL || (x && x->dtype == TENSOR_BOOL))
+        return op_fail(c, TENSOR_EDTYPE, "%s: not defined for bool, but for numbers", S(y));
     if (y->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s: a tensor of rank 0 has no neighbours", S(y));
     p->dim = call_dim(c, p->dim, shape_of(y));
     if (p->dim < 0) return -1;
@@ -91,10 +93,19 @@ static int trapezoid_shape(OpCall *c)
                    (long long)y->shape[p->dim], p->dim);
 }
 
+static bool of_integers(const OpCall *c)
+{
+    const Tensor *y = op_input(c, 0), *x = op_input(c, 1);
+    return !dtype_is_float(y->dtype) && (!x || !dtype_is_float(x->dtype));
+}
+
+/* Of integers in f64. */
 static Tensor *areas(OpCall *c)
 {
     const TensorTrapezoidArgs *p = op_params(c);
     Tensor *y = op_input(c, 0), *x = op_input(c, 1);
+    if (of_integers(c) && !(y = tensor_to(y, TENSOR_F64))) return NULL;
+    if (x && !dtype_is_float(x->dtype) && !(x = tensor_to(x, (TensorDtype)y->dtype))) return NULL;
     const int64_t n = y->shape[p->dim];
     if (n == 0) return y;
     Tensor *sum = tensor_add(tensor_narrow(y, p->dim, 1, n - 1), tensor_narrow(y, p->dim, 0, n - 1));
@@ -109,13 +120,17 @@ static Tensor *areas(OpCall *c)
     return tensor_mul_scalar(tensor_mul(sum, width), .5);
 }
 
+static int set_integral(OpCall *c, Tensor *y)
+{
+    return op_set_result(c, 0, y && of_integers(c) ? tensor_to(y, TENSOR_F32) : y);
+}
 static int trapezoid_compose(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_sum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
+    return set_integral(c, tensor_sum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
 }
 static int cumulative_compose(OpCall *c)
 {
-    return op_set_result(c, 0, tensor_cumsum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
+    return set_integral(c, tensor_cumsum(areas(c), ((const TensorTrapezoidArgs *)op_params(c))->dim));
 }
 
 static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx, dim), { 0 } };
@@ -125,10 +140,10 @@ static const OpField trapezoid_fields[] = { OP_OPTION(TensorTrapezoidArgs, dx, d
                 "g_i is that of area i",                                                                     \
     .arity = 2, .optional = KEEP_INPUT(1), .params = sizeof(TensorTrapezoidArgs),                            \
     .defaults = &tensor_trapezoid_defaults, .fields = trapezoid_fields, .shape = trapezoid_shape,            \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_SAME_DTYPE | OP_ROUND_ONCE,                                \
+    .flags = OP_ANY_DEVICE | OP_SAME_DTYPE | OP_ROUND_ONCE,                                                  \
     .samples = "5,-; 5,5; 3x4,- {dx=.5 dim=0}; 3x4,4; 3x4,3 {dim=0}; 2x3x4,2x3x4 {dim=1}; 2x3x4,1x3x1 "      \
-               "{dim=1}; 1,1; 0,-; 0x3,-; 3x0,-",                                                            \
-    .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@i64,- ! EDTYPE; "                        \
+               "{dim=1}; 1,1; 0,-; 0x3,-; 3x0,-; 4@i64,-; 2x3@u8,3@i32; 3,3@i64",                            \
+    .errors = ",- ! ESHAPE; 3x4,3 ! ESHAPE; 3,- {dim=1} ! EINDEX; 3@bool,- ! EDTYPE; "                       \
               "3,3 {dx=2} ! EVALUE"
 
 const TensorOp op_trapezoid = { .name = "trapezoid",
