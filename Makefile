@@ -35,7 +35,7 @@ LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf
                %/copy.c %/scan.c %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c \
                %/elementwise/random.c %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c \
                %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c \
-               src/cpu/reduce/reduce.c src/cpu/reduce/products.c src/cpu/norm/norm.c src/cpu/image/pool.c \
+               src/cpu/reduce/reduce.c src/cpu/reduce/products.c src/cpu/image/pool.c \
                src/cpu/image/adaptive_pool.c %/fold_into.c %/host_lists.c %/search.c src/random/normal.c \
                ,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))

@@ -30,6 +30,7 @@ RENAMED = {
     "dilations": "dilation",
     "output_paddings": "output_padding",
 }
+SIZES = ("shape", "size", "sizes")  # grown, unlike what the sample states
 ALL = -(2**31)  # a dim that stands for all of them
 NORMS = {"101": "fro", "102": "nuc"}
 CHOICES = {"p": NORMS, "ord": NORMS}
@@ -470,7 +471,7 @@ def shape_of(y):
 
 def torch_call(op, spec, x):
     """A call of PyTorch's that gives a result of our shape, or None."""
-    p = options(spec["params"])
+    p = {k: spec["all"][k] if k in SIZES else v for k, v in options(spec["params"]).items()}
     name = spec["torch"]
     flags = {k: bool(v) if k in ("keepdim", "training", "upper") else v for k, v in p.items()}
     renamed = {RENAMED.get(k, k): v for k, v in flags.items()}

@@ -387,6 +387,26 @@ static void test_overlapping_windows_add(void **state)
     assert_refused(tensor_as_strided(tensor_slice(x, 0, 0, 4, 2), SHAPE(2), SHAPE(1)), TENSOR_ESHAPE);
 }
 
+/* Short lines are added element by element, in floats; of integers, and from 16 on, by the loops of rows. */
+static void test_short_lines_are_added_as_long_ones(void **state)
+{
+    (void)state;
+    for (int64_t width = 3; width < 20; width += 14) {
+        Tensor *g = tensor_remainder_scalar(tensor_arange(0, 6 * 5 * (double)width * 3, 1, TENSOR_F32), 97);
+        Tensor *windows = tensor_reshape(g, SHAPE(6, 5, width, 3)), *sum = NULL;
+        const char *where = "dimension=1 size=3 step=2 length=11";
+        for (int dtype = TENSOR_F32; dtype <= TENSOR_I64; dtype++) {
+            if (tensor_dtype_is_float((TensorDtype)dtype) && dtype > TENSOR_F64) continue;
+            Tensor *x = tensor_to(windows, (TensorDtype)dtype),
+                   *y = tensor_to(tensor_apply_text("unfold_dim_backward", &x, 1, where), TENSOR_F64);
+            assert_non_null(y);
+            if (sum) assert_true(tensor_equal(y, sum));
+            sum = y;
+        }
+        assert_non_null(sum);
+    }
+}
+
 static void test_shuffles_are_undone(void **state)
 {
     (void)state;
@@ -502,6 +522,7 @@ int main(void)
         TEST(test_diagonals_of_no_squares),
         TEST(test_triangles_never_multiply_infinity_by_zero),
         TEST(test_overlapping_windows_add),
+        TEST(test_short_lines_are_added_as_long_ones),
         TEST(test_shuffles_are_undone),
         TEST(test_contiguous_of_contiguous_is_the_same_tensor),
         TEST(test_copy_broadcasts_and_sums_the_gradient),

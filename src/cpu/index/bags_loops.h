@@ -38,6 +38,7 @@ void ISA_NAME(N(bags_sum))(const BagSum *b)
         T *y = (T *)b->y + b->bag[from] * b->width;
         int64_t d = 0;
         for (; d + block <= end; d += block) N(add_block)(b, from, to, d, y + d, VECTORS);
+        for (; d + 2 * one <= end; d += 2 * one) N(add_block)(b, from, to, d, y + d, 2);
         for (; d + one <= end; d += one) N(add_block)(b, from, to, d, y + d, 1);
         N(add_rows)(b, from, to, d, y);
     }

@@ -24,10 +24,11 @@ FORCE_INLINE int64_t fold_i64(int64_t a, int64_t b, int how)
 
 static int64_t divide_down(int64_t a, int64_t n) { return a / n - (a % n != 0 && a < 0); }
 
-/* Where the elements of block o go: count, how many elements each of y is of. */
+/* Where the elements of block o go: of each of y whether it is of any element yet; of means, how many. */
 typedef struct Into {
     const GatherArgs *g;
     int64_t o, *count;
+    uint8_t *seen;
 } Into;
 
 /* Compiled for each fold and type: the choice lies outside the loops. */
@@ -39,7 +40,9 @@ FORCE_INLINE void add_block(const Into *w, int how, int dtype)
         const int64_t *index = g->index + w->o * g->index_outer + j * g->index_row;
         for (int64_t i = 0; i < inner; i++) {
             const int64_t at = from + j * inner + i, to = index[i * g->index_inner] * inner + i;
-            const bool first = w->count[to]++ == 0;
+            const bool first = !w->seen[to];
+            w->seen[to] = 1;
+            if (how == INTO_MEAN && w->count) w->count[to]++;
             if (dtype == TENSOR_F32) {
                 const float x = ((const float *)g->src)[at];
                 float *y = (float *)g->dst + base + to;
@@ -75,27 +78,33 @@ static void add_each(const Into *w)
         if (w->g->dtype == TENSOR_F32) add_block(w, INTO_AMIN, TENSOR_F32);
         else add_folded(w, INTO_AMIN);
         break;
-    default: add_folded(w, INTO_MEAN);
+    default: add_folded(w, INTO_MEAN); /* and sums, whose count is NULL */
+    }
+}
+
+static void fold_block(const Into *w)
+{
+    const GatherArgs *g = w->g;
+    const int64_t block = g->n * g->inner;
+    memset(w->seen, g->include_self, (size_t)block);
+    for (int64_t k = 0; w->count && k < block; k++) w->count[k] = g->include_self;
+    add_each(w);
+    for (int64_t k = 0, at = w->o * block; w->count && k < block; k++, at++) {
+        if (w->count[k] < 2) continue;
+        if (g->dtype == TENSOR_F64) ((double *)g->dst)[at] /= (double)w->count[k];
+        else ((int64_t *)g->dst)[at] = divide_down(((int64_t *)g->dst)[at], w->count[k]);
     }
 }
 
 int cpu_scatter_fold(GatherArgs *g)
 {
-    const int64_t block = g->n * g->inner;
+    const size_t block = (size_t)(g->n * g->inner),
+                 counts = g->fold == INTO_MEAN ? block * sizeof(int64_t) : 0, bytes = counts + block + 1;
     if (gather_check(g)) return -1;
-    int64_t *count = tg_alloc((size_t)(block ? block : 1) * sizeof *count);
-    if (!count) return fail_memory("scatter_fold");
-    for (int64_t o = 0; o < g->outer; o++) {
-        for (int64_t k = 0; k < block; k++) count[k] = g->include_self;
-        add_each(&(Into){ g, o, count });
-        for (int64_t k = 0; g->fold == INTO_MEAN && k < block; k++) {
-            if (count[k] < 2) continue;
-            if (g->dtype == TENSOR_F64) ((double *)g->dst)[o * block + k] /= (double)count[k];
-            else
-                ((int64_t *)g->dst)[o * block + k] =
-                    divide_down(((int64_t *)g->dst)[o * block + k], count[k]);
-        }
-    }
-    tg_free(count, (size_t)(block ? block : 1) * sizeof *count);
+    char *room = tg_alloc(bytes);
+    if (!room) return fail_memory("scatter_fold");
+    for (int64_t o = 0; o < g->outer; o++)
+        fold_block(&(Into){ g, o, counts ? (int64_t *)(void *)room : NULL, (uint8_t *)room + counts });
+    tg_free(room, bytes);
     return 0;
 }
