@@ -336,6 +336,59 @@ static void grids_and_choices(void **state)
     assert_refused(tensor_combinations(tensor_zeros(SHAPE(1000), TENSOR_F64), 100), TENSOR_ESHAPE);
 }
 
+/* Results without elements, of PyTorch's shapes, of the functions that have no samples. */
+static void functions_of_nothing(void **state)
+{
+    (void)state;
+    Tensor *e = tensor_zeros(SHAPE(0), TENSOR_F64), *m = tensor_zeros(SHAPE(0, 3), TENSOR_F64),
+           *t = tensor_zeros(SHAPE(3, 0), TENSOR_F64), *v = tensor_zeros(SHAPE(2), TENSOR_F64),
+           *q = tensor_zeros(SHAPE(0, 0), TENSOR_F64), *part[4];
+    assert_true(has(tensor_combinations(e), SHAPE(0, 2), ""));
+    assert_true(has(tensor_combinations(e, .with_replacement = true), SHAPE(0, 2), ""));
+    assert_true(has(tensor_combinations(e, 0, .with_replacement = true), SHAPE(0), ""));
+    assert_true(has(tensor_combinations(e, 1), SHAPE(0, 1), ""));
+    assert_true(has(tensor_cartesian_prod(TENSORS(e, v)), SHAPE(0, 2), ""));
+    assert_true(has(tensor_cartesian_prod(TENSORS(e)), SHAPE(0), ""));
+    assert_true(has(tensor_hstack(TENSORS(e, v)), SHAPE(2), "0 0"));
+    assert_true(has(tensor_vstack(TENSORS(m, m)), SHAPE(0, 3), ""));
+    assert_true(has(tensor_dstack(TENSORS(m, m)), SHAPE(0, 3, 2), ""));
+    assert_true(has(tensor_column_stack(TENSORS(e, e)), SHAPE(0, 2), ""));
+    assert_true(has(tensor_atleast_2d(e), SHAPE(1, 0), ""));
+    assert_true(has(tensor_atleast_3d(e), SHAPE(1, 0, 1), ""));
+    assert_true(has(tensor_atleast_3d(m), SHAPE(0, 3, 1), ""));
+    assert_true(has(tensor_diagflat(e), SHAPE(0, 0), ""));
+    assert_true(has(tensor_diagflat(e, -1), SHAPE(1, 1), "0"));
+    assert_true(has(tensor_fill_diagonal_(m, 1), SHAPE(0, 3), ""));
+    assert_true(has(tensor_flipud(m), SHAPE(0, 3), ""));
+    assert_true(has(tensor_fliplr(t), SHAPE(3, 0), ""));
+    assert_true(has(tensor_ravel(t), SHAPE(0), ""));
+    assert_true(has(tensor_softmin(m, 1), SHAPE(0, 3), ""));
+    assert_true(has(tensor_msort(m), SHAPE(0, 3), ""));
+    assert_true(has(tensor_inverse(q), SHAPE(0, 0), ""));
+    assert_true(has(tensor_cholesky_inverse(q), SHAPE(0, 0), ""));
+    assert_true(has(tensor_pinverse(m), SHAPE(3, 0), ""));
+    assert_true(has(tensor_linalg_norm(m), SHAPE(), "0"));
+    assert_true(has(tensor_linalg_vector_norm(m), SHAPE(), "0"));
+    assert_true(has(tensor_vdot(e, e), SHAPE(), "0"));
+    assert_true(has(tensor_chain_matmul(TENSORS(t, m)), SHAPE(3, 3), "0 0 0 0 0 0 0 0 0"));
+#define PARTS(n, shape, ...)                                              \
+    do {                                                                  \
+        assert_int_equal(tensor_##__VA_ARGS__, n);                        \
+        for (int i = 0; i < n; i++) assert_true(has(part[i], shape, "")); \
+    } while (0)
+    PARTS(2, SHAPE(0, 2), meshgrid(TENSORS(e, v), part));
+    PARTS(2, SHAPE(0, 2), meshgrid(TENSORS(v, e), part, .indexing = TENSOR_INDEXING_XY));
+    PARTS(3, SHAPE(0, 3), chunk(m, 3, 0, part, 4));
+    PARTS(3, SHAPE(3, 0), chunk(t, 3, 1, part, 4));
+    PARTS(3, SHAPE(0), tensor_split(e, 3, 0, part, 4));
+    PARTS(3, SHAPE(0), tensor_split_indices(e, DIMS(1, 2), 0, part));
+    PARTS(2, SHAPE(3, 0), hsplit(t, 2, part, 4));
+    PARTS(2, SHAPE(0, 3), vsplit(m, 2, part, 4));
+    PARTS(2, SHAPE(0), split_sizes(e, DIMS(0, 0), 0, part));
+    PARTS(2, SHAPE(0, 3), broadcast_tensors(TENSORS(m, tensor_zeros(SHAPE(1, 3), TENSOR_F64)), part));
+    assert_refused(tensor_max(e), TENSOR_ESHAPE);
+}
+
 /* ---- turned, diagonal, triangles ------------------------------------------------------------- */
 
 static void test_flip_roll_rot90_of_several_dims(void **state)
@@ -518,6 +571,7 @@ int main(void)
         TEST(test_stack_takes_scalars),
         TEST(stacks_by_rank),
         TEST(grids_and_choices),
+        TEST(functions_of_nothing),
         TEST(test_flip_roll_rot90_of_several_dims),
         TEST(test_diagonals_of_no_squares),
         TEST(test_triangles_never_multiply_infinity_by_zero),
