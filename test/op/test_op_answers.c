@@ -88,9 +88,46 @@ static void ranks(const Sample *first, int i)
     }
 }
 
-/* All inputs of 16 dimensions. */
+/* The gradients of the results, computed once for good and once on the graph. */
+static const char *run_back(const Sample *s)
+{
+    static char text[2000];
+    Tensor *x[OP_MAX_INPUTS];
+    SampleRun r[2];
+    size_t used = 0;
+    char name[80];
+    snprintf(name, sizeof name, "tensor_%s", s->op->name);
+    sample_inputs(s, AS_WRITTEN, 1, x);
+    for (int graph = 0; graph < 2; graph++)
+        if (sample_run(s, x, graph, LAYOUT_DENSE, &r[graph]) < 0) return answers_error(name);
+    snprintf(text, sizeof text, "none");
+    for (int i = 0; i < s->n && used + 40 < sizeof text; i++) {
+        if (!r[0].g[i] || !r[1].g[i]) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d ", used ? ", " : "", i);
+        used += answers_result(text + used, sizeof text - used, r[0].g[i]);
+        if (!tensor_shape_equal(tensor_shape(r[0].g[i]), tensor_shape(r[1].g[i])))
+            used += (size_t)snprintf(text + used, sizeof text - used, " and another shape on the graph");
+    }
+    return text;
+}
+
+static void both_ways(const Sample *s, const char *thing)
+{
+    char back[80];
+    snprintf(back, sizeof back, "gradients %s", thing);
+    TensorScope scope = tensor_scope_open();
+    const char *forward = run(s);
+    const bool refused = *forward == '!';
+    answer(thing, "16", forward);
+    if (!refused) answer(back, "16", run_back(s));
+    tensor_scope_close(scope);
+}
+
+/* All inputs of 16 dimensions, and then all lists of 16 numbers, too: each dim once, or 1. */
 static void fullest(const Sample *first)
 {
+    static const int64_t ones[TENSOR_MAX_DIMS] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
+                         dims[TENSOR_MAX_DIMS] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     Sample s = *first;
     for (int i = 0; i < s.n; i++) {
         SampleInput *in = &s.input[i];
@@ -100,9 +137,16 @@ static void fullest(const Sample *first)
         for (int d = 0; d < more; d++) in->shape[d] = 1;
         in->ndim = TENSOR_MAX_DIMS;
     }
-    TensorScope scope = tensor_scope_open();
-    answer("all of rank", "16", run(&s));
-    tensor_scope_close(scope);
+    both_ways(&s, "all of rank");
+    bool lists = false;
+    for (const OpField *f = s.op->fields; f && f->name; f++) {
+        if (f->type != OP_LIST) continue;
+        const bool of_dims = strstr(f->name, "dim") != NULL;
+        *(TensorShape *)(void *)(s.params + f->offset) =
+            (TensorShape){ TENSOR_MAX_DIMS, of_dims ? dims : ones };
+        lists = true;
+    }
+    if (lists) both_ways(&s, "with lists of");
 }
 
 /* Numbers at the limits of integers, where the op takes integers. */
