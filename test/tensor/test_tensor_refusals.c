@@ -78,6 +78,8 @@ static void reading(void)
     ANSWER(tensor_get(x, SHAPE(-3, 0)));
     ANSWER(tensor_set(x, SHAPE(0, -4), 1));
     ANSWER(tensor_set(x, SHAPE(0, -3), 1));
+    ANSWER(tensor_set(tensor_ones(SHAPE(1), TENSOR_U8), SHAPE(0), 256));
+    ANSWER(tensor_set(tensor_ones(SHAPE(1), TENSOR_I64), SHAPE(0), NAN));
     ANSWER(tensor_copy_to(x, to, sizeof to - 1));
     ANSWER(tensor_copy_to(x, to, sizeof to + 1));
     ANSWER(tensor_copy_to(x, NULL, sizeof to));

@@ -63,8 +63,9 @@ int tensor_copy_from(Tensor *x, const void *buffer, size_t bytes)
 /* Through select, so that the graph of x and of its base learns of it. */
 int tensor_set(Tensor *x, TensorShape index, double value)
 {
+    static const char op[] = "tensor_set";
     int64_t offset;
-    if (find_element(x, index, "tensor_set", &offset) || inplace_check("tensor_set", x)) return -1;
+    if (find_element(x, index, op, &offset) || inplace_check(op, x) || check_fill(op, x, value)) return -1;
     TensorScope scope = tensor_scope_open();
     Tensor *element = x;
     for (int d = 0; d < index.ndim && element; d++) element = tensor_select(element, 0, index.dim[d]);
