@@ -110,7 +110,7 @@ static const TensorOp op_region_write = { .name = "view_write",
 
 /* ---- view_add: b with t added to a region, where elements may lie on each other -------------- */
 
-/* A dim along which indices meet is walked: its layers are added one after the other. */
+/* Walks a dim along which indices overlap: its layers are added one by one. */
 static int add_region(Tensor *dst, const Region *r, const Tensor *src)
 {
     int walked = -1;
@@ -136,7 +136,7 @@ static int add_region(Tensor *dst, const Region *r, const Tensor *src)
     return status;
 }
 
-/* What an expanded dim adds to one element is summed first; halves are summed in f32 and rounded once. */
+/* Gradients along an expanded dim are summed first, halves in f32, rounded once. */
 static int add_forward(OpCall *c)
 {
     const Region *r = op_params(c);
@@ -171,15 +171,15 @@ static const TensorOp op_region_add = { .name = "view_add",
 
 /* ---- histories ------------------------------------------------------------------------------- */
 
-/* A region is told in the base's own layout, gradients are dense: so the base must be, too.  Every tensor
- * that an op makes is; only a detached view of another can be a base that is not. */
+/* A region is described in the base's layout, and gradients are dense, so the base must be dense.  Results
+ * of ops are; only a detached view can be a base that is not. */
 static int no_dense_base(const char *op, const Tensor *base)
 {
     return fail(TENSOR_EGRAD, op,
                 "in place on a view of %s, which is not contiguous, with a gradient to record", S(base));
 }
 
-/* An entry of op over inputs whose results take the layout of like: recorded without running. */
+/* Records an entry of op without running it; its result takes the layout of `like`. */
 static Entry *record_only(const TensorOp *op, Tensor *const *inputs, int n, Region *r, Tensor *like,
                           const void *site)
 {
@@ -291,7 +291,7 @@ int inplace_take(const char *name, const char *writer, Tensor *x, Tensor *t, con
     return 0;
 }
 
-/* Will backward read the value that is overwritten?  An op made of others may, whatever .keep says. */
+/* Will backward read the value to be overwritten?  A composed op may, whatever .keep says. */
 static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int n)
 {
     const bool unsaid = op->compose && !op->keep;

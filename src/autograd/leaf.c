@@ -37,7 +37,7 @@ Tensor *tensor_grad(const Tensor *x)
 {
     if (check_null(x, "tensor_grad", 1)) return NULL;
     pthread_mutex_lock(&leaf_lock);
-    Tensor *grad = tensor_retain(x->grad); /* not borrowed under the lock: that may record an error */
+    Tensor *grad = tensor_retain(x->grad); /* borrowing may record an error, so not under the lock */
     pthread_mutex_unlock(&leaf_lock);
     return own(grad);
 }
@@ -99,7 +99,7 @@ int tensor_set_data(Tensor *x, Tensor *data)
     x->storage = data->storage, x->data = data->data, x->dtype = data->dtype, x->place = data->place;
     memcpy(x->stride, data->stride, x->ndim * sizeof *x->stride);
     x->flags = (uint8_t)((x->flags & ~FLAG_CONTIGUOUS) | (data->flags & FLAG_CONTIGUOUS));
-    x->epoch++; /* views of it find that they are none any more */
+    x->epoch++; /* its views notice that they no longer are */
     Tensor *base = x->base;
     x->base = NULL;
     storage_release(old);
@@ -144,7 +144,7 @@ Tensor *tensor_detach(Tensor *x)
 
 /* ---- hooks: of a result they are its entry's, of a leaf its own ------------------------------ */
 
-static atomic_int next_id; /* leaves are shared between threads: one sequence for all */
+static atomic_int next_id; /* leaves are shared between threads: one numbering for all */
 
 static Hook **hook_list(Tensor *x) { return x->entry ? &x->entry->result[x->slot].hooks : &x->hooks; }
 
@@ -196,8 +196,8 @@ int tensor_remove_hook(Tensor *x, int id)
     return fail(TENSOR_EVALUE, "tensor_remove_hook", "no hook %d on %s", id, S(x));
 }
 
-/* A hook may remove itself and others, and register new ones, which wait for the next sweep: so the list is
- * entered anew by ids, which grow along it. */
+/* A hook may remove itself and others, and register new ones, which wait for the next sweep.  So the next
+ * hook is found by its id; ids increase along the list. */
 static Hook *hook_after(Hook *hooks, int id)
 {
     while (hooks && hooks->id <= id) hooks = hooks->next;
@@ -253,7 +253,7 @@ void after_sweep_begin(AfterSweep *a)
     after_sweep = a;
 }
 
-/* A callback may begin another sweep; what it queues outside of one is refused. */
+/* A callback may begin another sweep; queueing outside of a sweep is refused. */
 void after_sweep_end(AfterSweep *a)
 {
     after_sweep = a->outer;

@@ -21,7 +21,7 @@ typedef struct Items {
     bool failed;
 } Items;
 
-/* From the system, for it is no part of what is counted. */
+/* Memory from the system, because it must not be counted. */
 static void put(Items *list, const Item *item)
 {
     if (list->count == list->room) {
@@ -47,7 +47,7 @@ static Item item_of(const Storage *s, int dtype, int ndim, const int64_t *shape)
 
 static void put_tensor(const Tensor *x, void *list)
 {
-    if (!x->storage) return; /* its struct alone, which a graph holds */
+    if (!x->storage) return; /* released: only its struct remains, held by a graph */
     Item i = item_of(x->storage, x->dtype, x->ndim, x->shape);
     i.site = x->site;
     put(list, &i);
@@ -110,7 +110,8 @@ static void join(Items *list)
     sort(list, by_storage);
     for (size_t i = 1; i < list->count; i++)
         if (list->item[i].storage == list->item[i - 1].storage) list->item[i].bytes = 0;
-    for (size_t i = 0; i < list->count; i++) /* what a tensor holds is no line of the op that saved it */
+    for (size_t i = 0; i < list->count;
+         i++) /* a storage that a tensor holds is not listed under the op that saved it */
         if (!list->item[i].op || list->item[i].bytes) list->item[n++] = list->item[i];
     list->count = n, n = 0;
     sort(list, by_line);

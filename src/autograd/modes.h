@@ -16,27 +16,27 @@ int op_apply_plain(const TensorOp *op, const char *name, Tensor *const *inputs, 
 
 /* ---- autocast.c ---- */
 
-/* autocast_switch - on or off until it is called with what it returned; blocks and kept casts stay. */
+/* autocast_switch - turns casting on or off and returns the previous state; blocks and kept casts remain. */
 bool autocast_switch(bool on);
 bool autocast_is_on(void);
 bool autocast_is_of_parts(const TensorOp *op, Tensor *const *inputs, int n);
 
 /* autocast_target - the dtype that the floating operands of this call are cast to; -1: none is. */
 int autocast_target(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
-Tensor *autocast_cast(Tensor *x, int dtype); /* x itself where nothing is to cast; NULL passes, or failed */
+Tensor *autocast_cast(Tensor *x, int dtype); /* x itself if it has that dtype; NULL: x is NULL, or an error */
 
-/* autocast_widen - op runs now, on a half in place of the f32 that its class asks for; what ran before.
- * autocast_widens - is it op? */
+/* autocast_widen - notes that op now runs on a half although its class asks for f32; returns the op noted
+ * before. autocast_widens - is op the one noted? */
 const TensorOp *autocast_widen(const TensorOp *op);
 bool autocast_widens(const TensorOp *op);
 
-/* autocast_enter - as it was when autocast_state gave that; what it returns goes to tensor_autocast_end. */
+/* autocast_enter - restores a state that autocast_state returned; pass its result to tensor_autocast_end. */
 TensorAutocast autocast_state(void);
 TensorAutocast autocast_enter(TensorAutocast as);
 
 /* ---- saved.c: values that hooks keep ---- */
 
-/* Packed - what stands for a value: pack's answer, and what unpack must give back. */
+/* Packed - stands for a saved value: pack's result, and the properties that unpack must restore. */
 typedef struct Packed {
     TensorSavedHooks hooks;
     void *handle;
@@ -48,7 +48,7 @@ typedef struct Packed {
 extern THREAD_LOCAL TensorSavedHooks saved_hooks; /* pack NULL: none */
 /* pack_value - by the hooks of now; x is not on a graph.  NULL: failed. */
 Packed *pack_value(const char *name, Tensor *x);
-/* unpack_value - owned by the scope; as it was saved, but for its strides.  NULL: failed. */
+/* unpack_value - owned by the scope; equals the saved value, except for strides.  NULL: failed. */
 Tensor *unpack_value(const char *name, const void *site, const Packed *p);
 void drop_packed(Packed *p);
 int saved_pack_all(Entry *e); /* of a new entry, where hooks are on */

@@ -18,7 +18,7 @@ const OpField *options_find(const TensorOp *op, const char *name, size_t length)
     return NULL;
 }
 
-/* A number for f, checked against its type: the place behind it, or NULL. */
+/* Reads a number for f, within its type's range; returns the place behind it, or NULL. */
 static const char *read_number(OpFieldType type, const char *text, void *to)
 {
     char *end;
@@ -154,7 +154,7 @@ int tensor_check_choice(const char *function, const char *option, int value, con
 
 static bool separates(char c) { return c == ' ' || c == ',' || c == '\n' || c == '\t'; }
 
-/* One "name=value"; *at moves behind it. */
+/* Reads one "name=value" and moves *at behind it. */
 static OptionFault read_one(const TensorOp *op, const char **at, char end, void *params, OptionRoom *room,
                             const OpField **found, int *length)
 {

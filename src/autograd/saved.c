@@ -61,7 +61,7 @@ static void quiet_end(const Quiet *was)
     tensor_set_grad_enabled(was->grad);
 }
 
-/* A hook that fails says why, or is said to have. */
+/* A hook that failed without an error of its own gets one. */
 static int hook_failed(const char *name, const void *site, const char *hook)
 {
     return tensor_error_code() ? -1 : fail_site(TENSOR_EUSER, name, site, "%s of a saved value failed", hook);
@@ -129,7 +129,7 @@ int saved_pack_all(Entry *e)
     return 0;
 }
 
-/* The value in the place of what was packed; its strides are those that unpack gave it. */
+/* Puts the unpacked value back into the entry, with the strides that unpack chose. */
 static int put_back(const Entry *e, Saved *v)
 {
     Tensor *x = unpack_value(e->op->name, e->site, v->data);

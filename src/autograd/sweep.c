@@ -20,12 +20,12 @@ const TensorGradientsManyArgs tensor_gradients_many_defaults = { TENSOR_GRADIENT
 typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gradients */
     Tensor *leaf;     /* held */
     Tensor *grad;
-    bool alive; /* found to have references at the end, and lent one until the sweep is over */
+    bool alive; /* referenced when the sweep began to end: lent until the sweep is over */
 } Slot;
 
 typedef struct Undo {
     Tensor *tensor, *old;
-} Undo; /* retained .grad of results, in case the sweep fails */
+} Undo; /* the .grad of results before the sweep, restored if it fails */
 
 typedef struct Sweep {
     const char *name;
@@ -118,7 +118,7 @@ static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
     return 0;
 }
 
-/* A gradient as its input needs it: summed over broadcast dimensions, of its dtype. */
+/* Fits a gradient to its input: sums broadcast dimensions, casts to its dtype. */
 static Tensor *fit(Sweep *s, Tensor *g, TensorShape shape, int dtype)
 {
     if (!shape_equal(shape_of(g), shape))
@@ -189,8 +189,8 @@ static bool fits(const Tensor *dx, const Meta *m)
     return true;
 }
 
-/* A gradient of a cast, in the dtype of what was cast, stays as it is where nobody sees it: the cast's own
- * gradient would but widen it again. */
+/* The gradient of a cast may stay in the dtype before the cast if nobody sees it: the cast's backward
+ * would only widen it again. */
 static bool stays_wide(const Sweep *s, const Edge *edge, const Tensor *dx)
 {
     const Entry *from = edge->from;
@@ -245,7 +245,7 @@ static int call_backward(Sweep *s, Entry *e)
     return status;
 }
 
-/* Takes the gradients out of an entry; those that tensor_gradients wants are kept for it. */
+/* Takes the gradients out of an entry, and stores those that tensor_gradients wants. */
 static void drop_gradients(Entry *e)
 {
     for (int i = 0; i < e->outputs; i++) {
@@ -255,7 +255,7 @@ static void drop_gradients(Entry *e)
     e->sweep = 0;
 }
 
-/* What failed here, and not before, was in the module that recorded e. */
+/* An error that arose here gets the name of the module that recorded e. */
 static void note_failure(const Entry *e)
 {
     char text[600];
@@ -468,7 +468,7 @@ static int sweep(Sweep *s, TensorList outputs, TensorList gradients)
     Tape none = { 0 };
     if (gradients.count && (gradients.count != n || !grads))
         return fail(TENSOR_EVALUE, s->name, "%d gradients are given for %d tensors", gradients.count, n);
-    s->tape = my_tape ? my_tape : &none; /* leaves alone have no tape */
+    s->tape = my_tape ? my_tape : &none; /* if all are leaves there is no tape */
     s->serial = ++s->tape->sweep_serial, s->top = -1;
     s->retain_graph |= s->create_graph;
     for (int i = 0; i < n; i++)

@@ -113,7 +113,7 @@ static void entry_dispose(Entry *e, Entry **dead)
     tg_free(e, e->bytes);
 }
 
-/* No recursion: a chain of a million entries is let go in a loop. */
+/* No recursion: a loop frees a chain of a million entries. */
 void entry_unref(Entry *entry)
 {
     if (--entry->refs > 0) return;
@@ -159,8 +159,8 @@ static void forget_result(Entry *e, const Tensor *result)
         atomic_store_explicit(weak, NULL, memory_order_relaxed);
 }
 
-/* Another thread may be releasing it: then it waits for the lock, with no references left, and the struct is
- * still there. */
+/* Another thread may be releasing it: it then has no references, waits for the lock, and the struct still
+ * exists. */
 Tensor *entry_living_result(Entry *e, int slot)
 {
     pthread_mutex_lock(&e->tape->lock);
@@ -221,7 +221,7 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The storages that entries keep, into list unless it is NULL: their number. */
+/* Counts the storages that entries keep, and lists them unless list is NULL. */
 static size_t list_storages(const Storage **list)
 {
     size_t n = 0;
@@ -303,7 +303,7 @@ static Edge edge_to(Tensor *x, bool blocked)
     return edge;
 }
 
-/* Lists and texts of the parameters are the caller's: the entry keeps copies behind its dimensions. */
+/* The caller owns lists and texts of the parameters: the entry keeps copies behind its dimensions. */
 static void count_lists(const OpCall *call, int64_t *dims, size_t *text)
 {
     for (const OpField *f = call->params ? call->op->fields : NULL; f && f->name; f++) {
@@ -419,14 +419,14 @@ int tape_record(OpCall *call, unsigned keep)
     return 0;
 }
 
-/* A saved value as a tensor again; on the graph it is the input (or the result) it was, so that a recorded
- * sweep differentiates through it. */
+/* Makes a tensor of a saved value.  On the graph it has the history of the input or result that was saved,
+ * so that a recorded sweep differentiates through it. */
 Tensor *saved_unpack(Entry *e, const Saved *s, bool graph)
 {
     Tensor *x = new_alias(s->storage, s->data, s->dtype, s->ndim, s->shape, s->stride);
     if (!x || !graph || s->kind == SAVED_EXTRA || !dtype_is_float(s->dtype)) return own(x);
     if (s->kind == SAVED_OUTPUT) {
-        join(e, s->index, x); /* the alias is no result of its own */
+        join(e, s->index, x); /* the alias is not counted as a result */
         return own(x);
     }
     const Edge *edge = &e->edge[s->index];

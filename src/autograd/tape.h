@@ -52,10 +52,11 @@ struct Entry {
     int64_t index;
     int refs; /* living results + edges of later entries */
     atomic_int foreign_drops;
-    uint16_t outputs, range; /* range: of the profiler's, that it was recorded in */
+    uint16_t outputs, range; /* range: the profiler's range in which it was recorded */
     uint8_t inputs, saves;
-    bool freed;             /* saved values are gone */
-    uint64_t sweep, needed; /* serial of the sweep that put gradients here; that found it on a path */
+    bool freed;      /* saved values are gone */
+    uint64_t sweep;  /* serial of the last sweep that put gradients here */
+    uint64_t needed; /* of the last one that found it on a path */
     Entry *next_dead, *next_foreign;
     void *params;
     Edge *edge;
@@ -83,19 +84,20 @@ extern THREAD_LOCAL Tape *my_tape;
 extern THREAD_LOCAL const char *tape_note; /* of what is recorded now */
 extern pthread_mutex_t leaf_lock;          /* .grad of leaves, which threads share */
 
-/* call_status - what a function of an op returned; -1 where something failed since, whatever it returned.
- * untold_failures counts those that returned 0 then. */
+/* call_status - the status of an op's function: what it returned, but -1 if a call inside it failed.
+ * untold_failures counts functions that returned 0 then. */
 int call_status(const OpCall *c, int status, unsigned before);
 extern THREAD_LOCAL unsigned untold_failures;
 
 #define fail_entry(code, e, ...) fail_op(code, (e)->op, (e)->op->name, (e)->site, __VA_ARGS__)
-void entry_unref(Entry *entry); /* this thread's entries only */
+void entry_unref(Entry *entry); /* only for entries of this thread */
 void entry_free_saved(Entry *entry);
 Entry *entry_new(OpCall *call,
                  unsigned keep); /* with one reference, no result tensors yet; ENOMEM recorded */
 void entry_attach(Entry *entry, int slot, Tensor *result); /* result takes its history from here */
 Tensor *entry_living_result(Entry *entry, int slot);       /* lent; NULL when it is dead */
-/* run_hooks - *grad goes through them; run_after_hooks - those that wait until a leaf has its .grad. */
+/* run_hooks - passes *grad through them; run_after_hooks - calls those that wait until a leaf has its
+ * .grad. */
 int run_hooks(const char *name, Hook *const *hooks, Tensor **grad);
 void run_after_hooks(Tensor *leaf);
 

@@ -1,5 +1,4 @@
-/* wanted.h - the inputs of tensor_gradients by their place in the graph: a sweep looks each edge up among
- * them. */
+/* wanted.h - the inputs of tensor_gradients, sorted, so that a sweep finds an edge among them. */
 #ifndef TG_WANTED_H
 #define TG_WANTED_H
 

@@ -190,7 +190,7 @@ void *tensor_device_stream(const char *device)
 
 THREAD_LOCAL const char *declined;
 
-/* An index of a call that the device had noted, or no longer knew. */
+/* Reports an index fault, of a call that the device noted or no longer knows. */
 static int fail_fault(const DeviceFault *f, const Place *place)
 {
     static const char when[] = "told when it was waited for; TAPEGRAD_CUDA_SYNC=1 tells at once";
@@ -203,7 +203,7 @@ static int fail_fault(const DeviceFault *f, const Place *place)
                      (long long)f->value, (long long)f->position, (long long)f->n - 1, place->name, when);
 }
 
-/* The call at which a device was found to be lost; the one that broke it was that or one queued before. */
+/* Reports the call at which the loss of a device was noticed; that one broke it, or one queued before. */
 static int fail_lost(const char *op, const Place *place)
 {
     static char lost_in[MAX_PLACES][48];
@@ -217,7 +217,7 @@ static int fail_lost(const char *op, const Place *place)
                 place->name, first, place->device->error(place->context));
 }
 
-/* For the kernel's own needs. */
+/* Reports that a kernel found no memory for its own buffers. */
 static int fail_room_of(const char *op, const Place *place)
 {
     const TensorMemory m = tensor_device_memory(place->name);

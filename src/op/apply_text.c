@@ -35,7 +35,8 @@ static int refuse(const TensorOp *op, OptionFault fault, const char *at, const c
     }
 }
 
-/* Optional inputs at the end may be left out: all, cleared, gets those given.  Returns the op's number. */
+/* Optional inputs at the end may be left out: copies those given into `all`, whose other elements are
+ * NULL.  Returns the number of inputs to pass. */
 static int with_optional(const TensorOp *op, Tensor *const *inputs, int n, Tensor **all)
 {
     if (n < 1 || n >= op->arity) return n; /* also if any number will do */

@@ -6,8 +6,8 @@
 #include <tapegrad/ops.h>
 #include "tensor/core.h"
 
-/* In a descriptor: the struct of an op's parameters, its defaults, the table of its fields; PARAMS_GIVEN
- * where all are given. */
+/* In a descriptor: the parameter struct, its defaults, its table of fields; PARAMS_GIVEN if no field has a
+ * default. */
 #define PARAMS(struct_, defaults_, fields_) \
     .params = sizeof(struct_), .defaults = &(defaults_), .fields = (fields_)
 #define PARAMS_GIVEN(struct_, fields_) .params = sizeof(struct_), .fields = (fields_)
@@ -17,6 +17,9 @@
 /* call_dim - dim counted from the front; -1 and EINDEX where the shape has no such dim, -1 and EVALUE for
  * TENSOR_ALL: "dim must be given" (shape/shape_op.c). */
 int call_dim(OpCall *c, int64_t dim, TensorShape shape);
+
+/* find_dim - the same in a function that is no op. */
+int find_dim(const char *op, const Tensor *x, int64_t dim);
 
 /* call_dim_or_all - 0, and *dim counted from the front or left as TENSOR_ALL; or -1 as call_dim. */
 int call_dim_or_all(OpCall *c, int *dim, TensorShape shape);

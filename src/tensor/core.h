@@ -113,7 +113,7 @@ bool tensors_are_tracked(void);
 static inline bool shape_equal(TensorShape a, TensorShape b) { return tensor_shape_equal(a, b); }
 int64_t shape_count(TensorShape shape); /* -1: does not fit int64, or a negative size */
 int shape_broadcast(TensorShape a, TensorShape b, int64_t *out); /* rank, or -1 */
-int wrap_dim(int dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
+int wrap_dim(int64_t dim, int ndim); /* -1: out of range.  Rank 0 takes -1 and 0, as PyTorch does */
 void dense_strides(int ndim, const int64_t *shape, int64_t *stride);
 bool is_dense(int ndim, const int64_t *shape, const int64_t *stride); /* row-major without gaps */
 /* strides_overlap - two indices may reach one element. */

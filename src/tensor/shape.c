@@ -34,10 +34,10 @@ int shape_broadcast(TensorShape a, TensorShape b, int64_t *out)
     return ndim;
 }
 
-int wrap_dim(int dim, int ndim)
+int wrap_dim(int64_t dim, int ndim)
 {
-    int n = ndim ? ndim : 1;
-    return dim < -n || dim >= n ? -1 : dim < 0 ? dim + n : dim;
+    const int n = ndim ? ndim : 1;
+    return dim < -n || dim >= n ? -1 : (int)dim + (dim < 0 ? n : 0);
 }
 
 /* A size of 0 counts as 1, as in PyTorch, so that strides are never 0. */

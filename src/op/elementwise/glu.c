@@ -11,8 +11,8 @@ static int shape(OpCall *c)
     TensorGluArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
     if (x->ndim == 0) return op_fail(c, TENSOR_ESHAPE, "%s has no dimension to halve", S(x));
-    const int dim = wrap_dim(p->dim, x->ndim);
-    if (dim < 0) return op_fail(c, TENSOR_EINDEX, "%s has no dim %d", S(x), p->dim);
+    const int dim = call_dim(c, p->dim, shape_of(x));
+    if (dim < 0) return -1;
     p->dim = dim;
     return x->shape[dim] % 2
                ? op_fail(c, TENSOR_ESHAPE, "%s: dim %d has an odd size, which has no halves", S(x), dim)

@@ -10,11 +10,9 @@ static int shape(OpCall *c)
 {
     TensorGumbelSoftmaxArgs *p = op_params_mut(c);
     const Tensor *x = op_input(c, 0);
-    const int dim = wrap_dim(p->dim, x->ndim);
     if (!(p->tau > 0)) return op_fail(c, TENSOR_EVALUE, "tau = %g: want a positive temperature", p->tau);
-    if (dim < 0) return op_fail(c, TENSOR_EINDEX, "%s has no dim %d", S(x), p->dim);
-    p->dim = dim;
-    return 0;
+    p->dim = call_dim(c, p->dim, shape_of(x));
+    return p->dim < 0 ? -1 : 0;
 }
 
 static int compose(OpCall *c)

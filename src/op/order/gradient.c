@@ -136,8 +136,7 @@ static int list_dims(const char *op, const TensorGradientArgs *a, int *dim)
     if (n > TENSOR_MAX_DIMS) return fail(TENSOR_EVALUE, op, "%d dims: at most %d", n, TENSOR_MAX_DIMS);
     for (int i = 0; i < n; i++) {
         const int64_t d = a->dim != TENSOR_ALL ? a->dim : a->dims.ndim ? a->dims.dim[i] : i;
-        dim[i] = d < -TENSOR_MAX_DIMS || d > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)d, x->ndim);
-        if (dim[i] < 0) return fail(TENSOR_EINDEX, op, "%s has no dim %lld", S(x), (long long)d);
+        if ((dim[i] = find_dim(op, x, d)) < 0) return -1;
         for (int k = 0; k < i; k++)
             if (dim[k] == dim[i]) return fail(TENSOR_EVALUE, op, "%s: dim %d is given twice", S(x), dim[i]);
     }

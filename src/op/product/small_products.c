@@ -271,14 +271,10 @@ static int addmv_shape(OpCall *c)
     return want_input(c, x, SHAPE(a->shape[0]));
 }
 
-static int category(TensorDtype dtype) { return dtype == TENSOR_BOOL ? 0 : dtype_is_float(dtype) ? 2 : 1; }
-
-/* What the three promote to; an input of rank 0 counts where it is of a higher category. */
+/* What the three promote to. */
 static TensorDtype addr_dtype(const Tensor *x, const Tensor *a, const Tensor *b)
 {
-    const TensorDtype dtype = tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
-    const bool counts = x->ndim || category((TensorDtype)x->dtype) > category(dtype);
-    return counts ? tensor_promote_types(dtype, (TensorDtype)x->dtype) : dtype;
+    return (TensorDtype)promoted(promoted_pair(a, b), false, x->dtype, x->ndim == 0);
 }
 
 static int addr_shape(OpCall *c)

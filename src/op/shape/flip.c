@@ -84,8 +84,7 @@ static int roll_shape(OpCall *c)
     if (!flat && p->dims.ndim != p->shifts.ndim)
         return op_fail(c, TENSOR_EVALUE, "%d shifts for %d dimensions: want as many, or one shift alone",
                        p->shifts.ndim, p->dims.ndim);
-    if (x->ndim == 0 && p->dims.ndim)
-        return op_fail(c, TENSOR_EINDEX, "%s has no dim %lld", S(x), (long long)p->dims.dim[0]);
+    if (x->ndim == 0 && p->dims.ndim) return op_fail(c, TENSOR_EINDEX, "[] has no dimension");
     for (int i = 0; i < p->dims.ndim; i++)
         if ((dims[i] = call_dim(c, p->dims.dim[i], shape_of(x))) < 0) return -1;
     return op_set_list(c, &p->dims, p->dims.ndim, dims) ? -1 : op_same_shape(c);

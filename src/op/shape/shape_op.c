@@ -1,12 +1,19 @@
 /* shape_op.c - see shape_op.h. */
 #include "shape_op.h"
 
+#define NO_DIM "%s has no dim %lld"
+
 int call_dim(OpCall *c, int64_t dim, TensorShape shape)
 {
     if (dim == TENSOR_ALL) return op_fail(c, TENSOR_EVALUE, "dim must be given");
-    int d = dim < -TENSOR_MAX_DIMS || dim > TENSOR_MAX_DIMS ? -1 : wrap_dim((int)dim, shape.ndim);
-    if (d < 0) op_fail(c, TENSOR_EINDEX, "%s has no dim %lld", shape_text(shape), (long long)dim);
-    return d;
+    const int d = wrap_dim(dim, shape.ndim);
+    return d < 0 ? op_fail(c, TENSOR_EINDEX, NO_DIM, shape_text(shape), (long long)dim) : d;
+}
+
+int find_dim(const char *op, const Tensor *x, int64_t dim)
+{
+    const int d = wrap_dim(dim, x->ndim);
+    return d < 0 ? fail(TENSOR_EINDEX, op, NO_DIM, S(x), (long long)dim) : d;
 }
 
 int call_dim_or_all(OpCall *c, int *dim, TensorShape shape)
@@ -112,15 +119,18 @@ int raw_select(const char *op, Tensor *out, const Tensor *cond, const Tensor *a,
     return RUN_KERNEL(op, out->place, select, &args);
 }
 
-static int category(const Tensor *x) { return dtype_is_float(x->dtype) ? 2 : x->dtype != TENSOR_BOOL; }
+static int category(int dtype) { return dtype_is_float(dtype) ? 2 : dtype != TENSOR_BOOL; }
+
+int promoted(int a, bool a_is_scalar, int b, bool b_is_scalar)
+{
+    if (a_is_scalar == b_is_scalar) return (int)tensor_promote_types((TensorDtype)a, (TensorDtype)b);
+    const int full = a_is_scalar ? b : a, scalar = a_is_scalar ? a : b;
+    return category(scalar) > category(full) ? scalar : full;
+}
 
 int promoted_pair(const Tensor *a, const Tensor *b)
 {
-    if (a->dtype == b->dtype) return a->dtype;
-    if ((a->ndim == 0) == (b->ndim == 0))
-        return (int)tensor_promote_types((TensorDtype)a->dtype, (TensorDtype)b->dtype);
-    const Tensor *full = a->ndim ? a : b, *scalar = a->ndim ? b : a;
-    return category(scalar) > category(full) ? scalar->dtype : full->dtype;
+    return promoted(a->dtype, a->ndim == 0, b->dtype, b->ndim == 0);
 }
 
 int call_mask_dtype(OpCall *c, const Tensor *cond)

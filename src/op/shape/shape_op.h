@@ -33,7 +33,9 @@ Tensor *host_copy(const Tensor *x, int dtype);
  */
 int raw_select(const char *op, Tensor *out, const Tensor *cond, const Tensor *a, const Tensor *b);
 
-/* promoted_pair - the dtype of a result of a and b, where rank 0 counts only by category. */
+/* promoted_pair - the dtype of a result of a and b, where rank 0 counts only by category.
+ * promoted - the same of dtypes: a scalar is of rank 0. */
+int promoted(int a, bool a_is_scalar, int b, bool b_is_scalar);
 int promoted_pair(const Tensor *a, const Tensor *b);
 
 /* call_mask_dtype - EDTYPE unless cond is bool or u8.   as_mask - cond as a bool tensor, owned by the open

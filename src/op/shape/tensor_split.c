@@ -2,17 +2,16 @@
  */
 #include "shape_op.h"
 
-/* The dim, not negative; -1: none such, recorded. */
-static int find_dim(const char *op, const Tensor *x, int dim)
+/* A tensor of rank 0 has none. */
+static int real_dim(const char *op, const Tensor *x, int dim)
 {
     if (check_null(x, op, 1)) return -1;
-    const int d = x->ndim ? wrap_dim(dim, x->ndim) : -1;
-    return d < 0 ? fail(TENSOR_EINDEX, op, "%s has no dim %d", S(x), dim) : d;
+    return x->ndim ? find_dim(op, x, dim) : fail(TENSOR_EINDEX, op, "[] has no dimension");
 }
 
 static int by_sections(const char *op, Tensor *x, int sections, int dim, Tensor **parts, int max)
 {
-    const int d = find_dim(op, x, dim);
+    const int d = real_dim(op, x, dim);
     if (d < 0) return -1;
     if (sections < 1) return fail(TENSOR_EVALUE, op, "%d sections: want 1 or more", sections);
     if (!parts) return fail(TENSOR_ENULL, op, "the array for the parts is NULL");
@@ -33,7 +32,7 @@ static int by_sections(const char *op, Tensor *x, int sections, int dim, Tensor 
 
 static int by_indices(const char *op, Tensor *x, TensorShape indices, int dim, Tensor **parts)
 {
-    const int d = find_dim(op, x, dim);
+    const int d = real_dim(op, x, dim);
     parts_or_none(-1, parts, indices.ndim + 1); /* until they are there */
     if (d < 0) return -1;
     if (!parts || (indices.ndim > 0 && !indices.dim))
