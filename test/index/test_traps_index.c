@@ -2,6 +2,43 @@
  * and what the functions around their ops do. */
 #include "traps.h"
 
+/* ---- bags ------------------------------------------------------------------------------------ */
+
+/* Columns in registers, and what is left of 151, add as row after row does; so do gradients. */
+static void test_bags_of_wide_rows_add_as_rows_do(void **state)
+{
+    (void)state;
+    for (int dtype = TENSOR_F32; dtype <= TENSOR_F64; dtype++) {
+        Tensor *w = tensor_requires_grad_(tensor_randn(SHAPE(9, 151), (TensorDtype)dtype), true),
+               *each = tensor_requires_grad_(tensor_randn(SHAPE(5, 7), (TensorDtype)dtype), true),
+               *index = tensor_randint(0, 9, SHAPE(5, 7)), *list = tensor_reshape(index, SHAPE(35)),
+               *bag = tensor_repeat_interleave(tensor_arange(0, 5, 1, TENSOR_I64), 7),
+               *dy = tensor_randn(SHAPE(5, 151), (TensorDtype)dtype), *g[2];
+        Tensor *y = tensor_embedding_bag(index, w, .mode = TENSOR_BAG_SUM),
+               *rows = tensor_index_select(w, 0, list),
+               *zero = tensor_zeros(SHAPE(5, 151), (TensorDtype)dtype);
+        assert_true(tensor_equal(y, tensor_index_add(zero, 0, bag, rows)));
+        g[0] = tensor_gradients(y, w, dy);
+        zero = tensor_zeros(SHAPE(9, 151), (TensorDtype)dtype);
+        assert_true(tensor_equal(g[0], tensor_index_add(zero, 0, list, tensor_index_select(dy, 0, bag))));
+        y = tensor_embedding_bag(index, w, .mode = TENSOR_BAG_SUM, .per_sample_weights = each);
+        g[1] = tensor_gradients(y, each, dy);
+        Tensor *want = tensor_sum(tensor_mul(rows, tensor_index_select(dy, 0, bag)), 1),
+               *off = tensor_sub(tensor_reshape(g[1], SHAPE(35)), want);
+        assert_true(tensor_item(tensor_amax(tensor_abs(off))) < (dtype == TENSOR_F32 ? 1e-4 : 1e-12));
+    }
+}
+
+static void test_far_indices_are_out_of_range(void **state)
+{
+    (void)state;
+    const int64_t far[] = { INT64_MIN, INT64_MAX, -1, 3 };
+    for (int i = 0; i < 4; i++) {
+        Tensor *index = tensor_from_data(&far[i], SHAPE(1), TENSOR_I64);
+        assert_refused(tensor_scatter_value(tensor_zeros(SHAPE(3), TENSOR_F32), 0, index, 1), TENSOR_EINDEX);
+    }
+}
+
 /* ---- gather and scatter ---------------------------------------------------------------------- */
 
 static void test_gather_takes_a_smaller_index_and_adds_duplicates(void **state)
@@ -469,6 +506,8 @@ int main(void)
         TEST(test_failed_embeddings_leave_the_table),
         TEST(test_max_norm_is_no_part_of_the_graph),
         TEST(test_embedding_bags_may_be_empty),
+        TEST(test_bags_of_wide_rows_add_as_rows_do),
+        TEST(test_far_indices_are_out_of_range),
         TEST(test_embedding_bag_offsets_and_weights),
         TEST(test_one_hot_checks_its_range),
         TEST(positions_taken_and_put),

@@ -300,6 +300,20 @@ static void test_cumprod_with_zeros(void **state)
     EXPECT(GRADIENT(tensor_cumprod(x, 0), x), 1, 8, 0, 0);
 }
 
+/* Of f32 four elements wait for one product; of f64, the plain form, each for its own. */
+static void test_products_of_f32_are_those_of_f64_rounded(void **state)
+{
+    (void)state;
+    Tensor *x = tensor_add_scalar(tensor_mul_scalar(tensor_randn(SHAPE(103, 3), TENSOR_F32), .1), 1), *off[2];
+    Tensor *wide = tensor_requires_grad_(tensor_to(x, TENSOR_F64), true);
+    x = tensor_requires_grad_(tensor_detach(x), true);
+    off[0] = tensor_sub_scalar(tensor_div(tensor_cumprod(x, 0), tensor_cumprod(wide, 0)), 1);
+    Tensor *y = tensor_sum(tensor_prod(x, .dim = 0)), *z = tensor_sum(tensor_prod(wide, .dim = 0));
+    Tensor *dz = GRADIENT(z, wide);
+    off[1] = tensor_div(tensor_sub(tensor_to(GRADIENT(y, x), TENSOR_F64), dz), dz);
+    for (int i = 0; i < 2; i++) assert_true(tensor_item(tensor_amax(tensor_abs(off[i]))) < 0x1p-23);
+}
+
 static void test_cummax_takes_the_last_of_equal_elements(void **state)
 {
     (void)state;
@@ -563,6 +577,7 @@ int main(void)
         T(quantile_between_two_elements),
         T(cumsum_gradient_is_the_sum_from_the_other_end),
         T(cumprod_with_zeros),
+        T(products_of_f32_are_those_of_f64_rounded),
         T(cummax_takes_the_last_of_equal_elements),
         T(logcumsumexp_of_infinities),
         T(diff_joins_what_is_given),
