@@ -138,6 +138,35 @@ static void reads_without_memory(void **state)
     tensor_scope_close(scope);
 }
 
+static double sum_of(Tensor *x) { return tensor_item(tensor_sum(x)); }
+
+/* The parameters of a module there take f32 of the host as f64: all of them, or none where memory fails. */
+static void loads_all_or_nothing(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_linear(3, 2, .dtype = TENSOR_F64);
+    assert_int_equal(nn_to_device(m, test_device()), 0);
+    TensorDict given = { 0 };
+    assert_int_equal(nn_dict_set(&given, "weight", tensor_full(SHAPE(2, 3), 7, TENSOR_F32)), 0);
+    assert_int_equal(nn_dict_set(&given, "bias", tensor_full(SHAPE(2), 7, TENSOR_F32)), 0);
+    Tensor *weight = nn_get(m, "weight"), *bias = nn_get(m, "bias");
+    const double before[] = { sum_of(weight), sum_of(bias) };
+    int64_t n = 1;
+    for (bool done = false; !done; n++) {
+        fail_request(true, n);
+        done = nn_load_state_dict(m, given) == 0;
+        fail_request(true, 0);
+        if (!done) assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
+        tensor_error_clear();
+        assert_true(sum_of(weight) == (done ? 42 : before[0]) && sum_of(bias) == (done ? 14 : before[1]));
+    }
+    assert_true(n > 3);
+    nn_dict_free(given);
+    nn_free(m);
+    tensor_scope_close(scope);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 enum { MiB = 1 << 20 };
@@ -222,9 +251,10 @@ static void cached_memory_makes_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_one_device),  cmocka_unit_test(more_than_there_is),
-        cmocka_unit_test(reads_without_memory),  cmocka_unit_test(blocks_are_cut_and_joined),
-        cmocka_unit_test(blocks_do_not_overlap), cmocka_unit_test(cached_memory_makes_room),
+        cmocka_unit_test(memory_of_one_device),      cmocka_unit_test(more_than_there_is),
+        cmocka_unit_test(reads_without_memory),      cmocka_unit_test(loads_all_or_nothing),
+        cmocka_unit_test(blocks_are_cut_and_joined), cmocka_unit_test(blocks_do_not_overlap),
+        cmocka_unit_test(cached_memory_makes_room),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("memory of a device", tests, NULL, NULL);

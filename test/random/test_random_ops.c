@@ -221,6 +221,42 @@ static void test_normals_around_tensors_refuse(void **state)
     assert_false(tensor_requires_grad(tensor_normal_tensor(w, w)));
 }
 
+static Tensor *drawn(int way, Tensor *x)
+{
+    switch (way) {
+    case 0: return tensor_uniform_(x, -1, 2);
+    case 1: return tensor_random_(x);
+    case 2: return tensor_bernoulli_(x, .4);
+    case 3: return tensor_bernoulli(tensor_add_scalar(tensor_mul_scalar(x, 0), .4));
+    case 4: return tensor_exponential_(x, 2);
+    case 5: return tensor_normal_(x, 1, 2);
+    case 6: return tensor_rrelu(tensor_sub_scalar(tensor_mul_scalar(x, 0), 1), .training = true);
+    case 7: return tensor_dropout(tensor_ones_like(x), .4, true);
+    case 8: return tensor_randint_like(x, 0, 100);
+    default: return NULL;
+    }
+}
+
+/* No draw takes a number more or less than it gives: 7 elements and then 5 are the 12 of one call. */
+static void test_draws_take_what_they_give(void **state)
+{
+    (void)state;
+    const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
+    for (int d = 0; d < 3; d++)
+        for (int way = 0; drawn(way, tensor_ones(SHAPE(1), dtypes[d])); way++) {
+            tensor_manual_seed(11);
+            Tensor *whole = drawn(way, tensor_ones(SHAPE(12), dtypes[d])),
+                   *then = tensor_rand(SHAPE(3), TENSOR_F64);
+            tensor_manual_seed(11);
+            Tensor *first = drawn(way, tensor_ones(SHAPE(7), dtypes[d])),
+                   *rest = drawn(way, tensor_ones(SHAPE(5), dtypes[d]));
+            if (!tensor_equal(whole, tensor_cat(TENSORS(first, rest))) ||
+                !tensor_equal(then, tensor_rand(SHAPE(3), TENSOR_F64)))
+                fail_msg("draw %d in %s", way, tensor_dtype_name(dtypes[d]));
+        }
+    assert_null(tensor_error());
+}
+
 static void draw_everything(Tensor *x, Tensor *half, Tensor *strided)
 {
     Tensor *one = tensor_ones_like(x), *const to[] = { x, half, strided };
@@ -292,6 +328,7 @@ int main(void)
         TEST(test_multinomial_of_any_scale),
         TEST(test_normals_around_tensors),
         TEST(test_normals_around_tensors_refuse),
+        TEST(test_draws_take_what_they_give),
         TEST(test_draws_leave_no_memory_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
