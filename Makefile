@@ -16,19 +16,21 @@ ISA_SOURCES := $(filter %_kernel.c %_kernels.c,$(ALL_SOURCES))
 SOURCES     := $(filter-out $(ISA_SOURCES),$(ALL_SOURCES))
 # Compiled for size: rooms whose time does not count, files that drive loops elsewhere, and gemm_amx.c, whose
 # loops are vectors as they stand.
-COLD_ROOMS  := $(addprefix src/,check trace io data \
+COLD_ROOMS  := $(addprefix src/,check trace io data graph \
                $(addprefix op/,image index linalg loss norm order reduce sequence shape)) nn train
 COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/matrix_chain.c \
                elementwise/activations.c elementwise/log_prob.c elementwise/formula.c reduce/cov.c \
                reduce/nan_reduce.c shape/scatter_view.c shape/tensor_split.c shape/tri.c) \
                $(addprefix src/op/elementwise/,dropout.c gumbel_softmax.c special_pairs.c) \
                $(addprefix src/,tensor/print.c tensor/error.c tensor/values.c device/device.c device/event.c \
-               op/apply_text.c autograd/anomaly.c autograd/checkpoint.c autograd/memory_report.c \
-               autograd/saved.c) \
+               tensor/create.c random/random.c random/generator.c random/draw.c op/product/small_products.c \
+               op/elementwise/ternary.c op/apply_text.c autograd/anomaly.c autograd/checkpoint.c \
+               autograd/memory_report.c autograd/saved.c autograd/options.c autograd/leaf.c) \
                $(addprefix src/cpu/product/,gemm.c gemm_amx.c gemm_device.c) \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
-COLD_OPTIM  := $(addprefix optim/,optim.c state.c scheduler.c scheduler_state.c schedules.c swa.c \
-               grad_scaler.c groups.c unless.c $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
+COLD_OPTIM  := $(addprefix optim/,captured.c rule.c optim.c state.c scheduler.c scheduler_state.c \
+               schedules.c swa.c grad_scaler.c groups.c unless.c $(addprefix kind/,adafactor.c lamb.c \
+               lbfgs.c muon.c wolfe.c))
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
 LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf16.c \

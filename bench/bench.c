@@ -2,8 +2,8 @@
  * "ready", and then for each line with a number of seconds prints the median time of a block, in nanoseconds
  * per unit, and by how many KiB the peak of resident memory grew since the start. bench/side_by_side.py runs
  * it in turn with PyTorch. bench ceiling prints what the machine can do at most.  DEVICE=cuda:0: steps and
- * inference there, and the peak of the device's memory.  CLOCK=cpu: the time of the CPU that this process
- * takes. */
+ * inference there, and the peak of the device's memory; with GRAPH=1 they are captured and replayed.
+ * CLOCK=cpu: the time of the CPU that this process takes. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>

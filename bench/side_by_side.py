@@ -15,7 +15,7 @@ each form; --names lists the cases.  AVX2=1 measures each case a
 second time with the vectors of both sides limited to AVX2, for a column of its ratios.
 CLOCK=cpu measures the CPU's time instead of the clock's, for one thread on a machine that does other work.
 PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures steps and inference there; the
-ceilings are the CPU's, so that no share is said.
+ceilings are the CPU's, so that no share is said; with GRAPH=1 ours are captured and replayed.
 """
 
 import json, os, platform, re, statistics, subprocess, sys, time

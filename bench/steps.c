@@ -1,4 +1,5 @@
 /* steps.c - training steps and inference of whole networks. */
+#include <stdlib.h>
 #include "cases.h"
 #include "nets.h"
 
@@ -15,11 +16,27 @@ static void step_on(Tensor *loss, Optimizer *o)
     optim_step(o);
 }
 
+/* GRAPH=1: steps and inference are captured, and replayed (tapegrad/graph.h). */
+static TensorGraph *graph;
+
+static bool begins(void)
+{
+    const char *on = getenv("GRAPH");
+    if (!graph && on && *on == '1') graph = tensor_graph(tensor_default_device());
+    return !graph || tensor_graph_begin(graph);
+}
+
+static void ends(void)
+{
+    if (graph) tensor_graph_end(graph);
+}
+
 #define IN_SCOPE(name, ...)                            \
     static void name(void)                             \
     {                                                  \
         const TensorScope scope = tensor_scope_open(); \
-        __VA_ARGS__;                                   \
+        if (begins()) { __VA_ARGS__; }                 \
+        ends();                                        \
         tensor_scope_close(scope);                     \
     }
 

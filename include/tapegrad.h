@@ -7,7 +7,8 @@
  *
  * Read in this order: tensor.h (tensors, ownership, errors), ops.h (what can be computed), autograd.h
  * (gradients, ops of your own, gradcheck), autocast.h (precision), saved.h (memory), nn.h and optim.h
- * (training), data.h, io.h and checkpoint.h (files), device.h, debug.h and profiler.h. */
+ * (training), data.h, io.h and checkpoint.h (files), device.h, graph.h, debug.h and
+ * profiler.h. */
 #ifndef TAPEGRAD_H
 #define TAPEGRAD_H
 
@@ -31,6 +32,7 @@
 #include <tapegrad/metrics.h>
 #include <tapegrad/train.h>
 #include <tapegrad/device.h>
+#include <tapegrad/graph.h>
 #include <tapegrad/debug.h>
 #include <tapegrad/profiler.h>
 

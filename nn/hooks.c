@@ -81,6 +81,7 @@ static int append(Hook **list, int *count, Hook h)
 {
     Hook *more = realloc(*list, (size_t)(*count + 1) * sizeof *more);
     if (!more) return -1;
+    op_graph_changed();
     *list = more;
     h.id = ++last_id;
     more[(*count)++] = h;
@@ -91,6 +92,7 @@ static bool take_out(Hook *list, int *count, int id)
 {
     for (int i = 0; i < *count; i++)
         if (list[i].id == id) {
+            op_graph_changed();
             memmove(list + i, list + i + 1, (size_t)(--*count - i) * sizeof *list);
             return true;
         }

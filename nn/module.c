@@ -115,6 +115,7 @@ unsigned nn_tree_changes(void) { return tree_changes; }
 static void drop_child(Module *child)
 {
     tree_changes++;
+    op_graph_changed();
     child->parents--;
     nn_free(child);
 }
@@ -123,6 +124,7 @@ static int add_child(Module *m, const char *name, Module *child, const char *fun
 {
     if (check_name(m, name, 'c', function)) return -1;
     tree_changes++;
+    op_graph_changed();
     int i = find_child(m, name);
     if (i >= 0) {
         Module *old = m->children[i].module;

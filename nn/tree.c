@@ -255,7 +255,13 @@ void nn_apply(Module *m, void (*fn)(Module *m, void *ctx), void *ctx)
     fn(m, ctx);
 }
 
-static void set_training(Module *m, void *ctx) { m->training = *(bool *)ctx; }
+static void set_to(Module *m, bool training)
+{
+    if (m->training != training) op_graph_changed();
+    m->training = training;
+}
+
+static void set_training(Module *m, void *ctx) { set_to(m, *(bool *)ctx); }
 
 void nn_train(Module *module, bool training)
 {
@@ -277,7 +283,7 @@ static void count_mode(Module *m, void *ctx)
 static void set_mode(Module *m, void *ctx)
 {
     Modes *modes = ctx;
-    m->training = modes->mode[modes->count++];
+    set_to(m, modes->mode[modes->count++]);
 }
 
 bool *nn_modes(Module *module)

@@ -64,6 +64,7 @@ int optim_set_master_weights(Optimizer *opt, bool on)
     if (optim_null(opt, function)) return -1;
     if (on && opt->kind->step_closure)
         return tensor_fail(TENSOR_EVALUE, function, "%s has none", opt->kind->function);
+    op_graph_changed();
     opt->master_weights = on;
     for (int g = 0; g < opt->groups && !on; g++)
         for (int i = 0; i < opt->group[g].count; i++) {
@@ -92,7 +93,8 @@ int optim_enter_master(OptimParam *p)
     int status = 0;
     if (p->master && strcmp(tensor_device(p->master), tensor_device(p->tensor)) != 0)
         status = tensor_set_data(p->master, tensor_to_device(p->master, tensor_device(p->tensor)));
-    if (!p->master) p->master = tensor_retain(tensor_to(tensor_detach(p->tensor), TENSOR_F32));
+    if (!p->master && op_graph_break("optim_set_master_weights", "makes copies")) status = -1;
+    else if (!p->master) p->master = tensor_retain(tensor_to(tensor_detach(p->tensor), TENSOR_F32));
     else if (!status && is_stale(p) && !tensor_error_code() && !tensor_copy_(p->master, p->tensor))
         status = -1;
     tensor_scope_close(scope);

@@ -114,6 +114,7 @@ int optim_append_group(Optimizer *opt, TensorList list, const void *options)
         return tensor_fail(TENSOR_ENOMEM, opt->kind->function, "out of memory");
     }
     groups[opt->groups] = made;
+    op_graph_changed();
     return opt->groups++;
 }
 
@@ -175,6 +176,7 @@ void *optim_group_options(Optimizer *opt, int group, size_t size)
 void optim_free(Optimizer *opt)
 {
     if (!opt) return;
+    op_graph_changed();
     for (int g = 0; g < opt->groups; g++) optim_free_group(&opt->group[g]);
     free(opt->group);
     nn_dict_free(opt->extra);
@@ -271,6 +273,7 @@ static int make_state(const Optimizer *opt, const OptimGroup *g, OptimParam *p, 
     int64_t dim[TENSOR_MAX_DIMS];
     const int ndim = optim_state_shape(opt->kind, g->options, p->tensor, s, dim);
     if (ndim < 0) return 0;
+    if (op_graph_break(opt->kind->function, "makes states")) return -1;
     p->fresh = true;
     TensorScope scope = tensor_scope_open();
     p->state[s] = tensor_retain(opt->kind->shape ? tensor_new_zeros(p->tensor, (TensorShape){ ndim, dim })
@@ -387,14 +390,17 @@ static void take_back(OptimGroup *g, int n, bool copied)
 
 int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGroup *g, int *n))
 {
+    const bool compared = op_graph_compare(false);
     tensor_profile_push(opt->kind->name);
     int n[opt->groups], status = 0;
     bool sure = true, copied = false;
     memset(n, 0, sizeof n);
     for (int g = 0; g < opt->groups && !status; g++) {
         status = ready(opt, &opt->group[g], &n[g]);
+        if (!status) status = optim_capture_group(opt, &opt->group[g], n[g]);
         if (!status) status = make_ready(opt, &opt->group[g], n[g], &sure);
     }
+    if (!status && !sure) status = op_graph_break(opt->kind->function, "has no kernel for all parameters");
     for (int g = 0; g < opt->groups && !status && !sure; g++) status = keep_copies(&opt->group[g], n[g]);
     copied = !status && !sure;
     for (int g = 0; g < opt->groups && !status; g++)
@@ -404,6 +410,7 @@ int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGr
     for (int g = 0; g < opt->groups && opt->master_weights; g++)
         if (optim_leave_masters(&opt->group[g], n[g], !status)) status = -1;
     tensor_profile_pop();
+    op_graph_compare(compared);
     return status;
 }
 

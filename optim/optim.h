@@ -116,8 +116,22 @@ typedef struct OptimLists {
  * -1: a device failed, or an allocation, which does not happen after the same call with ready. */
 int optim_run_lists(OptimLists *lists);
 
+/* ---- steps that are captured (captured.c) ------------------------------------------------------ */
+
+/* optim_capture_group - of a step that is being captured, the n parameters of g that are stepped: what
+ *     follows reads g->captured only if op_graph_capturing.  What cannot be captured ends the capture.
+ * optim_captured_numbers - those of the call that begins with stepped parameter i, on the device: of the step
+ *     that is not counted yet. */
+typedef struct OptimCaptured OptimCaptured;
+int optim_capture_group(const Optimizer *opt, OptimGroup *g, int n);
+Tensor *optim_captured_numbers(const OptimGroup *g, int i, int count);
+
 /* ---- steps that may be skipped (unless.c) ----------------------------------------------------- */
 
+enum { OPTIM_TABLE = 65 }; /* rows: the attempts in doubt, at most, and one that is not */
+/* optim_number_table - the rule's numbers for each count of skipped attempts: rows of OPTIM_NUMBERS. */
+void optim_number_table(const OptimKind *kind, const void *options, const OptimParam *p, double *table);
+bool optim_doubts_enough(const OptimParam *p); /* the host must read how many attempts were skipped */
 int optim_settle(OptimParam *p);
 int optim_settle_all(const Optimizer *opt);
 bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimParam *p);

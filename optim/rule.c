@@ -138,6 +138,7 @@ static int step_by_ops(const Step *a, OptimParam *p, Tensor *grad)
 
 typedef struct OnDevice {
     Step step;
+    const OptimGroup *group;
     Tensor **numbers; /* for each parameter that begins a call while its step count is in doubt */
     double k[OPTIM_NUMBERS];
 } OnDevice;
@@ -155,7 +156,12 @@ static int numbers_of(void *ctx, int i, OpListRule *call)
     OnDevice *d = ctx;
     const Step *a = &d->step;
     OptimParam as = *a->p[i];
-    call->skip = a->found;
+    call->skip = a->found, call->counts = true;
+    if (op_graph_capturing(NULL)) {
+        if (call->ready) d->numbers[i] = optim_captured_numbers(d->group, i, call->numbers);
+        call->number_there = d->numbers[i];
+        return d->numbers[i] ? 0 : -1;
+    }
     if (as.unsure && call->ready) as.step++, d->numbers[i] = optim_pick_row(a->kind, a->options, &as);
     if (as.unsure) call->number_there = d->numbers[i];
     else a->kind->numbers(a->options, &as, d->k), call->number = d->k;
@@ -167,7 +173,7 @@ static int run_lists(const Step *step, const OptimGroup *g, int n, bool ready)
 {
     memset(g->mark, 0, (size_t)n);
     if (step->found && step->kind->after) return 0;
-    OnDevice d = { *step, g->numbers, { 0 } };
+    OnDevice d = { *step, g, g->numbers, { 0 } };
     OptimLists l = { .function = step->kind->function,
                      .rule = step->rule,
                      .n = n,

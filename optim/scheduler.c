@@ -263,11 +263,14 @@ static int step_several(Scheduler *s, bool first)
 
 int optim_scheduler_step(Scheduler *s)
 {
-    if (scheduler_null(s, "optim_scheduler_step") || tensor_error_code()) return -1;
+    static const char function[] = "optim_scheduler_step";
+    if (scheduler_null(s, function) || tensor_error_code() ||
+        op_graph_break(function, "counts on the host: it belongs behind tensor_graph_end"))
+        return -1;
     if (s->child) return step_several(s, false);
     if (!s->kind->lr)
-        return tensor_fail(TENSOR_EVALUE, "optim_scheduler_step",
-                           "%s wants a metric: optim_scheduler_step_metric", s->kind->function);
+        return tensor_fail(TENSOR_EVALUE, function, "%s wants a metric: optim_scheduler_step_metric",
+                           s->kind->function);
     return next(s);
 }
 

@@ -381,6 +381,7 @@ static int check_loaded_options(const Optimizer *opt, const Loading *l)
 int optim_load_state_dict(Optimizer *opt, TensorDict dict)
 {
     if (optim_null(opt, "optim_load_state_dict") || optim_settle_all(opt)) return -1;
+    op_graph_changed();
     bool broken = dict.count < 0 || (dict.count && !dict.item);
     for (int i = 0; i < dict.count && !broken; i++) broken = !dict.item[i].name || !dict.item[i].tensor;
     if (broken && !tensor_error_code())

@@ -12,7 +12,7 @@
 #include <string.h>
 #include "optim.h"
 
-enum { MOST = 64 }; /* so many attempts in doubt make the host wait once */
+enum { MOST = OPTIM_TABLE - 1 }; /* so many attempts in doubt make the host wait once */
 
 static void replace(Tensor **old, Tensor **by)
 {
@@ -49,11 +49,13 @@ int optim_settle_all(const Optimizer *opt)
     return 0;
 }
 
+bool optim_doubts_enough(const OptimParam *p) { return p->unsure >= MOST; }
+
 /* A state made now did not take part in the attempts in doubt. */
 bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimParam *p)
 {
     int64_t dim[TENSOR_MAX_DIMS];
-    bool must = !opt->found || p->unsure >= MOST;
+    bool must = !opt->found || optim_doubts_enough(p);
     for (int s = 0; s < OPTIM_STATES && !must; s++)
         must = !p->state[s] && optim_state_shape(opt->kind, g->options, p->tensor, s, dim) >= 0;
     return must;
@@ -71,14 +73,22 @@ int optim_doubt(const Optimizer *opt, OptimParam *p, const OptimParam *before)
     return p->next ? 0 : -1;
 }
 
+/* A captured step counts in place, each tensor once. */
+static void take_next(const OptimGroup *g, int i)
+{
+    OptimParam *p = g->stepped[i];
+    const bool again = i > 0 && g->stepped[i - 1]->skipped == p->skipped;
+    if (!op_graph_capturing(NULL)) replace(&p->skipped, &p->next);
+    else if (!again) tensor_copy_(p->skipped, p->next);
+    replace(&p->carried, &p->carries);
+    p->unsure++;
+}
+
 void optim_end_doubt(OptimGroup *g, int n, bool stepped)
 {
     for (int i = 0; i < n; i++) {
         OptimParam *p = g->stepped[i];
-        if (p->next && stepped) {
-            replace(&p->skipped, &p->next), replace(&p->carried, &p->carries);
-            p->unsure++;
-        }
+        if (p->next && stepped) take_next(g, i);
         tensor_release(p->next), tensor_release(p->carries);
         p->next = p->carries = NULL;
     }
@@ -145,14 +155,20 @@ Tensor *optim_unless_fresh(const OptimParam *p, Tensor *number, double fresh)
     return tensor_where(first, tensor_full_like(number, fresh), number);
 }
 
-/* The rule's numbers, as a vector in its dtype. */
-Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimParam *p)
+void optim_number_table(const OptimKind *kind, const void *options, const OptimParam *p, double *table)
 {
-    double table[(MOST + 1) * OPTIM_NUMBERS] = { 0 };
+    memset(table, 0, OPTIM_TABLE * OPTIM_NUMBERS * sizeof *table);
     for (int skipped = 0; skipped <= p->unsure; skipped++) {
         const OptimParam as = as_if(p, skipped);
         kind->numbers(options, &as, table + skipped * OPTIM_NUMBERS);
     }
+}
+
+/* The rule's numbers, as a vector in its dtype. */
+Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimParam *p)
+{
+    double table[OPTIM_TABLE * OPTIM_NUMBERS];
+    optim_number_table(kind, options, p, table);
     return pick_row(p, table, OPTIM_NUMBERS, wide(p));
 }
 

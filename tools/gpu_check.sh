@@ -107,17 +107,30 @@ for name in ${*:-$all}; do
     step "$name" 300 sh -c "$built && $suite$name" && [ "$name" = test_ops ] && ops_ran=1
 done
 
+# Bit for bit, and what ends a capture.
+for name in test_graph test_graph_ends; do
+    built=:
+    [ "$kit" ] || built="$MAKE $B/test/$name"
+    step "captured against eager: ${name#test_}" 120 sh -c "$built && $suite$name"
+done
 [ -z "$dry" ] || step "test_ops of the kit" 300 "$B/kit/suites" test_ops
 
 # ---- how fast ------------------------------------------------------------------------------------------
 python=${PYTHON:-python3}
 if [ "$dry" ]; then
-    step "a step of the benchmark" 60 sh -c "echo .01 | DEVICE=$device $bench mlp_step 1 | tail -n 1 | grep ."
+    for graph in 0 1; do
+        step "a step of the benchmark$([ "$graph" = 0 ] || echo ", captured")" 60 sh -c \
+            "echo .01 | GRAPH=$graph DEVICE=$device $bench mlp_step 1 | tail -n 1 | grep ."
+    done
 elif "$python" -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null; then
     step ceilings 60 "$python" bench/gpu_ceiling.py
     cat "$log" | tee -a "$B/gpu_check.txt"
     step "beside PyTorch" 400 env DEVICE=$device CASES="_step" FORMS="eager channels_last compiled fused" \
         ROUNDS=5 SECONDS=0.3 JSON="$B/gpu-steps-%.json" "$python" bench/side_by_side.py "$bench" 1
+    cat "$log" | tee -a "$B/gpu_check.txt"
+    step "captured beside PyTorch" 200 env GRAPH=1 DEVICE=$device \
+        CASES="^(mlp|mnist_cnn|lstm|nanogpt|gpt2_block)_step" FORMS="eager compiled fused" \
+        ROUNDS=5 SECONDS=0.3 JSON="$B/gpu-captured-%.json" "$python" bench/side_by_side.py "$bench" 1
     cat "$log" | tee -a "$B/gpu_check.txt"
 else
     row "beside PyTorch" "not run" "$python has no PyTorch with CUDA"

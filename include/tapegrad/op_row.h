@@ -212,6 +212,7 @@ typedef struct OpListRule {
     const double *number;
     const Tensor *number_there, *skip; /* or NULL */
     bool ready;
+    bool counts; /* its numbers are others at each step: see op_graph_numbers (graph.h) */
 } OpListRule;
 TAPEGRAD_API int op_list_rule(const OpListRule *call);
 TAPEGRAD_API int op_list_norm(const char *function, TensorList self, double ord, Tensor **norms);

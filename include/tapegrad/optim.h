@@ -505,6 +505,7 @@ typedef struct OptimGroup {
     Tensor **grad, **item, **numbers;
     int64_t *first;
     char *mark;
+    struct OptimCaptured *captured;
 } OptimGroup;
 
 struct Optimizer {

@@ -418,6 +418,7 @@ static COLD int apply_in_modes(const TensorOp *op, const char *name, Tensor *con
 {
     ProfileSpan span;
     const bool measured = profile_on();
+    if (graph_watches && graph_note_op(op, name, inputs, n, params)) return -1;
     if (measured) profile_enter(&span, op->name, PROFILE_FORWARD, profile_range());
     const int results = autocast_is_on() ? apply_autocast(op, name, inputs, n, params, site, outputs, count)
                                          : op_apply_plain(op, name, inputs, n, params, site, outputs, count);

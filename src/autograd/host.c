@@ -10,6 +10,7 @@ int64_t tensor_host_fallbacks(void) { return atomic_load(&fallbacks); }
 
 static int begin(const char *name, const Place *place)
 {
+    if (graph_wait(name, "is computed by the host")) return -1;
     const char *refused = getenv("TAPEGRAD_NO_FALLBACK");
     if (refused && *refused == '1')
         return fail(TENSOR_EDEVICE, name, "%s has no kernel for it, and TAPEGRAD_NO_FALLBACK=1", place->name);

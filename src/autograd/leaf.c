@@ -55,6 +55,7 @@ int tensor_set_grad(Tensor *x, Tensor *grad)
     if (grad && grad->place != x->place)
         return fail(TENSOR_EDEVICE, "tensor_set_grad", "a gradient on %s for a tensor on %s",
                     grad->place->name, x->place->name);
+    if (unlikely(graph_serial) && graph_keep_grad(x)) return -1;
     TensorScope scope = tensor_scope_open();
     if (grad && overlaps_itself(grad) &&
         !(grad = graph_ops.clone(grad))) { /* later gradients are added in place */

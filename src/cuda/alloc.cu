@@ -14,7 +14,7 @@ enum { FEW = 8 };
 
 static GpuCache *cache() { return &gpu_context()->cache; }
 
-static bool caching()
+bool gpu_caching()
 {
     static const char *const off = getenv("TAPEGRAD_CUDA_NO_CACHE");
     return !off || *off != '1';
@@ -31,6 +31,7 @@ static void release(Pool *p)
 
 void gpu_release_cached()
 {
+    const Relaxed relaxed;
     release(&cache()->pool);
     release(&cache()->beside);
 }
@@ -39,6 +40,7 @@ void gpu_release_cached()
 static char *ask_driver(size_t bytes, cudaError_t *status)
 {
     void *data = nullptr;
+    const Relaxed relaxed;
     *status = cudaMalloc(&data, bytes);
     if (*status == cudaErrorMemoryAllocation) cudaGetLastError();
     if (!*status) cache()->reserved += (int64_t)bytes;
@@ -94,10 +96,11 @@ static void *uncached(size_t bytes)
 void *gpu_alloc(size_t bytes)
 {
     if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
-    if (!caching()) return uncached(bytes);
+    if (!gpu_caching()) return uncached(bytes);
     const BlockSizes of = block_sizes(bytes);
-    Block *b = pool_take(&cache()->pool, of);
-    return given_out(b ? b : block_from_driver(&cache()->pool, of));
+    Pool *pool = gpu_pool();
+    Block *b = pool_take(pool, of);
+    return given_out(b ? b : block_from_driver(pool, of));
 }
 
 /* The free block of that size that was freed first, for it is idle soonest; and how many there are. */
@@ -128,18 +131,24 @@ void *gpu_alloc_beside(size_t bytes)
     DeviceContext *c = gpu_context();
     if (gpu_must_fail()) return gpu_no_memory(bytes), nullptr;
     if (gpu_tick(c)) return nullptr;
-    void *data = caching() ? given_out(beside(c, bytes)) : uncached(bytes);
+    void *data = gpu_caching() ? given_out(beside(c, bytes)) : uncached(bytes);
     if (data) gpu_depart(c, data, bytes);
     return data;
 }
 
 void gpu_free(void *data, size_t bytes)
 {
-    if (!caching()) {
+    if (!gpu_caching()) {
         cache()->in_use -= (int64_t)bytes;
         return back_to_driver(data, bytes);
     }
     Block *b = map_take(&cache()->live, data);
     cache()->in_use -= (int64_t)b->bytes;
-    pool_give(b, cache()->ticks);
+    if (b->graphs) {
+        b->gone = true;
+        map_put(&cache()->live, b); /* where there was room for it */
+    } else {
+        gpu_graphs_forget(b);
+        pool_give(b, cache()->ticks);
+    }
 }

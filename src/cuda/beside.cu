@@ -24,7 +24,11 @@ bool gpu_set_beside(DeviceContext *c, bool on)
     return was;
 }
 
-cudaStream_t gpu_stream_of(DeviceContext *c) { return gpu_beside(c) ? c->beside.stream : c->stream; }
+cudaStream_t gpu_stream_of(DeviceContext *c)
+{
+    const DeviceGraph *g = gpu_capture_on(c);
+    return gpu_beside(c) ? c->beside.stream : g ? g->stream : c->stream;
+}
 
 /* ---- start ----------------------------------------------------------------------------------- */
 

@@ -36,6 +36,28 @@ struct Beside {
     int flights;
 };
 
+struct LiveBlock {
+    const char *data;
+    size_t bytes;
+    Block *block; /* nullptr: it was freed meanwhile */
+};
+
+struct DeviceGraph { /* of graph.cu */
+    DeviceContext *context;
+    DeviceGraph *next;
+    cudaStream_t stream;  /* where its work is captured */
+    cudaGraphExec_t exec; /* nullptr: it holds none */
+    Pool pool;
+    void *tables;    /* of list_table.cu, while it is captured */
+    LiveBlock *live; /* while it is captured: all from before, by address; */
+    size_t lives;    /* those that it uses: */
+    Block **held;
+    size_t holds, room;
+    bool looks; /* at indices */
+    Note *note; /* of the calls that do: number first_call, and down from there */
+    int64_t notes, note_room, first_call;
+};
+
 struct GpuCache {      /* of alloc.cu */
     Pool pool, beside; /* of the queue's work; of copies beside it */
     BlockMap live;
@@ -58,9 +80,11 @@ struct DeviceContext {
     int64_t calls;          /* noted so far */
     Note note[NOTES];
     GpuCache cache;
-    void *blas;   /* cuBLAS, from the first product on */
-    void *tables; /* of list_table.cu */
-    void *rows;   /* of formula.cu */
+    DeviceGraph *graphs;
+    int64_t captured_calls; /* noted with graphs so far */
+    void *blas;             /* cuBLAS, from the first product on */
+    void *tables;           /* of list_table.cu */
+    void *rows;             /* of formula.cu */
 };
 
 /* One thread at a time, on the right device; gpu_context is whose turn it is. */
@@ -74,6 +98,37 @@ DeviceContext *gpu_context();
 /* alloc.cu: memory for a copy beside the queue; what is free goes back to the driver. */
 void *gpu_alloc_beside(size_t bytes);
 void gpu_release_cached();
+
+/* ---- graph.cu --------------------------------------------------------------------------------
+ *
+ * gpu_capture - what this thread captures on the GPU whose turn it is, or nullptr.  gpu_capture_on: on c.
+ * gpu_pool - where its memory comes from.
+ * gpu_hold - before a call: the memory that it uses is not given out again.  false: no memory.
+ * gpu_graphs_forget - a block that no graph holds is freed.
+ * gpu_graph_note, gpu_find_note - of a call that looks at indices; nullptr: no memory, or not there. */
+DeviceGraph *gpu_capture();
+DeviceGraph *gpu_capture_on(const DeviceContext *c);
+Pool *gpu_pool();
+bool gpu_hold_words(const void *words, size_t size);
+template <class Args> static inline bool gpu_hold(const Args *a) { return gpu_hold_words(a, sizeof *a); }
+static inline bool gpu_hold(const ListRuleArgs *a)
+{
+    return gpu_hold_words(a, sizeof *a) &&
+           gpu_hold_words(a->array, (size_t)a->n * (size_t)a->arrays * sizeof *a->array);
+}
+static inline bool gpu_hold(const ListNormArgs *a)
+{
+    return gpu_hold_words(a, sizeof *a) && gpu_hold_words(a->array, (size_t)a->n * sizeof *a->array);
+}
+static inline bool gpu_hold(const FormulaArgs *a) { return gpu_hold_words(a->map, sizeof *a->map); }
+void gpu_graphs_forget(const Block *b);
+Note *gpu_graph_note(DeviceGraph *g, int64_t *number);
+const Note *gpu_find_note(const DeviceContext *c, int64_t number);
+
+bool gpu_caching();      /* alloc.cu: unless TAPEGRAD_CUDA_NO_CACHE=1 */
+bool gpu_waits_always(); /* device.cu: TAPEGRAD_CUDA_SYNC=1 */
+
+extern const DeviceGraphs gpu_graphs;
 
 /* ---- beside.cu ------------------------------------------------------------------------------- */
 

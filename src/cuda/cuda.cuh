@@ -45,6 +45,24 @@ void **gpu_blas();    /* of gemm.cu */
 void *gpu_alloc(size_t bytes);
 void gpu_free(void *data, size_t bytes);
 
+/* graph.cu.  Lasting: in its scope memory does not come from a graph's pool, for what outlives the graph.
+ * Relaxed: calls that a capture forbids, as they might wait, but which do not, are allowed. */
+struct Lasting {
+    DeviceGraph *was;
+    Lasting();
+    ~Lasting();
+    Lasting(const Lasting &) = delete;
+    Lasting &operator=(const Lasting &) = delete;
+};
+struct Relaxed {
+    cudaStreamCaptureMode mode;
+    bool on;
+    Relaxed();
+    ~Relaxed();
+    Relaxed(const Relaxed &) = delete;
+    Relaxed &operator=(const Relaxed &) = delete;
+};
+
 /* Device memory for the duration of a call.  data is nullptr when there was none. */
 struct Scratch {
     void *data;

@@ -47,7 +47,7 @@ int gpu_check(cudaError_t status, const char *what)
                     (int)status);
 }
 
-static bool after_every_launch()
+bool gpu_waits_always()
 {
     static const char *const wait = getenv("TAPEGRAD_CUDA_SYNC");
     return wait && *wait == '1';
@@ -56,7 +56,7 @@ static bool after_every_launch()
 int gpu_launched(const char *kernel)
 {
     if (gpu_check(cudaGetLastError(), kernel)) return -1;
-    return after_every_launch() ? gpu_check(cudaStreamSynchronize(here->stream), kernel) : 0;
+    return gpu_waits_always() ? gpu_check(cudaStreamSynchronize(here->stream), kernel) : 0;
 }
 
 int gpu_passed(cudaEvent_t event)
@@ -78,21 +78,32 @@ Turn::Turn(DeviceContext *c) : guard(c->lock)
 }
 
 DeviceContext *gpu_context() { return here; }
-cudaStream_t gpu_stream() { return here->stream; }
+cudaStream_t gpu_stream()
+{
+    const DeviceGraph *g = gpu_capture();
+    return g ? g->stream : here->stream;
+}
 int64_t *gpu_mailbox() { return here->mailbox; }
 bool gpu_must_fail() { return here->must_fail(here); }
 void **gpu_blas() { return &here->blas; }
-void **gpu_list_tables() { return &here->tables; }
+void **gpu_list_tables()
+{
+    DeviceGraph *g = gpu_capture();
+    return g ? &g->tables : &here->tables;
+}
 void **gpu_rows() { return &here->rows; }
 int64_t *gpu_fault_words() { return here->mailbox + FAULT_AT; }
 
 int64_t gpu_note_call(const char *op, const void *site, int64_t n)
 {
-    Note *note = &here->note[++here->calls % NOTES];
+    int64_t number = here->calls + 1;
+    DeviceGraph *g = gpu_capture();
+    Note *note = g ? gpu_graph_note(g, &number) : nullptr;
+    if (!note) note = &here->note[++here->calls % NOTES];
     snprintf(note->op, sizeof note->op, "%s", op);
     note->site = site, note->n = n;
     here->looked = true;
-    return here->calls;
+    return number;
 }
 
 bool gpu_fault(DeviceFault *of)
@@ -120,12 +131,12 @@ static int read_faults(DeviceContext *c)
 {
     const int64_t *found = c->found;
     if (found[0] == 0) return 0;
-    const Note *note = &c->note[found[0] % NOTES];
-    const bool kept = c->calls - found[0] < NOTES; /* else its note was written over */
+    const bool recent = found[0] > 0 && c->calls - found[0] < NOTES; /* else its note was written over */
+    const Note *note = recent ? &c->note[found[0] % NOTES] : gpu_find_note(c, found[0]);
     late.there = true;
-    late.fault = DeviceFault{ kept ? late.op : nullptr, kept ? note->site : nullptr, found[1], found[2],
-                              kept ? note->n : 0 };
-    memcpy(late.op, note->op, sizeof late.op);
+    late.fault = DeviceFault{ note ? late.op : nullptr, note ? note->site : nullptr, found[1], found[2],
+                              note ? note->n : 0 };
+    if (note) memcpy(late.op, note->op, sizeof late.op);
     c->found[0] = 0;
     cudaMemsetAsync(gpu_fault_words(), 0, FAULT_WORDS * sizeof *found, c->stream);
     return gpu_fail("an index is out of range");
@@ -281,8 +292,15 @@ static int pass(DeviceContext *c)
     return turn.ready ? 0 : -1;
 }
 
+/* The library ends a capture first. */
+static bool must_not_wait(const DeviceContext *c)
+{
+    return gpu_capture_on(c) && gpu_fail("it would wait for the device, while its step is captured");
+}
+
 static int to_device(DeviceContext *c, void *dst, const void *src, size_t bytes)
 {
+    if (must_not_wait(c)) return -1;
     if (gpu_beside(c)) return gpu_to_device_beside(c, dst, src, bytes);
     std::lock_guard<std::mutex> alone(c->copies);
     return pass(c) ? -1 : c->staging.send(dst, src, bytes, c->stream);
@@ -290,6 +308,7 @@ static int to_device(DeviceContext *c, void *dst, const void *src, size_t bytes)
 
 static int to_host(DeviceContext *c, void *dst, const void *src, size_t bytes)
 {
+    if (must_not_wait(c)) return -1;
     if (gpu_beside(c)) return gpu_to_host_beside(c, dst, src, bytes);
     if (pass(c) || gpu_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, c->stream),
                              "copying from the device"))
@@ -299,6 +318,7 @@ static int to_host(DeviceContext *c, void *dst, const void *src, size_t bytes)
 
 static int synchronize(DeviceContext *c)
 {
+    if (must_not_wait(c)) return -1;
     const int copies = gpu_synchronize_beside(c);
     return wait_for_queue(c) ? -1 : copies;
 }
@@ -347,11 +367,11 @@ static int finish(int status)
     return status == KERNEL_FAILED && none ? KERNEL_NO_MEMORY : status;
 }
 
-#define TAKE_TURN(slot, Args)                                  \
-    static int turn_##slot(DeviceContext *c, Args *args)       \
-    {                                                          \
-        Turn turn(c);                                          \
-        return finish(begin(c, turn) ? gpu_##slot(args) : -1); \
+#define TAKE_TURN(slot, Args)                                                    \
+    static int turn_##slot(DeviceContext *c, Args *args)                         \
+    {                                                                            \
+        Turn turn(c);                                                            \
+        return finish(begin(c, turn) && gpu_hold(args) ? gpu_##slot(args) : -1); \
     }
 
 /* What has kernels, and for which dtypes; the rest is done by the host. */
@@ -415,6 +435,7 @@ static Device table()
     d.event = gpu_event, d.event_free = gpu_event_free, d.event_record = gpu_event_record;
     d.event_done = gpu_event_done, d.event_synchronize = gpu_event_synchronize;
     d.event_wait = gpu_event_wait, d.event_elapsed = gpu_event_elapsed;
+    d.graphs = &gpu_graphs;
 #define SET(slot_, Args, dtypes) d.slot_ = turn_##slot_, d.takes[SLOT_##slot_] = dtypes;
     KERNELS_HERE(SET)
 #undef SET

@@ -82,7 +82,7 @@ int make_room(Kept *k, size_t size)
     void *words = realloc(k->words, size);
     if (!words) return gpu_fail("out of memory");
     k->words = (int64_t *)words;
-    k->there = gpu_alloc(size);
+    k->there = gpu_alloc_lasting(size);
     if (!k->there) return -1;
     k->room = size;
     return 0;
@@ -112,6 +112,18 @@ Kept *find(Tables *t, size_t size)
 }
 
 } // namespace
+
+void gpu_free_list_tables(void **slot)
+{
+    Tables *t = (Tables *)*slot;
+    for (int i = 0; t && i < TABLES; i++) {
+        if (t->kept[i].there) gpu_free(t->kept[i].there, t->kept[i].room);
+        free(t->kept[i].words);
+    }
+    if (t) free(t->words);
+    delete t;
+    *slot = nullptr;
+}
 
 bool gpu_list_table(const ListOf &of, ListTable *table)
 {

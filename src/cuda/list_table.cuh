@@ -23,7 +23,9 @@ struct ListOf { /* n lists of `each` arrays; chunk: the elements of a block */
 /* gpu_list_table - one that is kept from an earlier call, or a new one.  false: no memory, or the device
  * failed. */
 bool gpu_list_table(const ListOf &of, ListTable *table);
-void **gpu_list_tables(); /* device.cu: of the GPU whose turn it is; NULL at first */
+void **gpu_list_tables(); /* device.cu: of the GPU whose turn it is, or of what is captured; NULL at first */
+void gpu_free_list_tables(void **slot);
+void *gpu_alloc_lasting(size_t bytes); /* graph.cu: but in a capture, not of a graph's pool */
 
 struct ListShare { /* what a block does */
     int64_t list, from, to;

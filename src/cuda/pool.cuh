@@ -15,6 +15,8 @@ struct Block { /* a part of a segment */
     bool live, small;
     int64_t tick;        /* free: the queue's next mark when it, or a part of it, was freed last */
     Block *left, *right; /* free: in the pool's tree; live: left is the next of its chain */
+    int graphs = 0;      /* so many hold it (graph.cu) ... */
+    bool gone = false;   /* ... live until they let it go: it was freed */
 };
 
 /* Free blocks by size, then address: those of small requests apart, so that they break up no large ones. */

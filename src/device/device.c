@@ -176,7 +176,7 @@ bool tensor_device_available(const char *device)
 int tensor_synchronize(const char *device)
 {
     const Place *p = find_place(device, "tensor_synchronize");
-    if (!p) return -1;
+    if (!p || (!on_host(p) && graph_wait("tensor_synchronize", "waits"))) return -1;
     return kernel_status(p->device->synchronize(p->context), "tensor_synchronize", p, "synchronize");
 }
 

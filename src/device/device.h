@@ -21,8 +21,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "device_graph.h"
 
-enum { DEVICE_ABI = 7, KERNEL_MAX_DIMS = 16 };
+enum { DEVICE_ABI = 8, KERNEL_MAX_DIMS = 16 };
 enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_NO_MEMORY = -2, KERNEL_DECLINED = 1 };
 
 typedef enum RowPart { ROW_FORWARD, ROW_GRAD_A, ROW_GRAD_B } RowPart;
@@ -332,12 +333,14 @@ typedef struct NormArgs {
     void *dx, *dweight, *dbias; /* each may be NULL when not wanted */
 } NormArgs;
 
-/* random - the counter-based generator (Philox 4x32-10): element i depends on (seed, offset, i) only. */
+/* random - the counter-based generator (Philox 4x32-10): element i depends on (seed, offset, i) only.  state:
+ * NULL, or {seed, offset} on the device: its seed counts, and offset is added to its offset. */
 typedef enum RandomKind { RANDOM_DROPOUT_MASK, RANDOM_UNIFORM, RANDOM_NORMAL } RandomKind;
 typedef struct RandomArgs {
     int kind, dtype;
     int64_t count;
     uint64_t seed, offset;
+    const uint64_t *state;
     double p;  /* mask: probability of 0; out is bool */
     void *out; /* dense */
 } RandomArgs;
@@ -580,6 +583,7 @@ typedef struct Device {
     int (*event_synchronize)(DeviceContext *context, DeviceEvent *event);
     int (*event_wait)(DeviceContext *context, DeviceEvent *event);
     double (*event_elapsed)(DeviceContext *context, DeviceEvent *from, DeviceEvent *to);
+    const DeviceGraphs *graphs;   /* OPTIONAL: captures work */
     uint16_t takes[KERNEL_SLOTS]; /* a bit for each dtype (1 << TENSOR_F16) that a kernel reads and writes */
 /* The kernels: map, copy, fill and reduce are REQUIRED of a plugin, the others OPTIONAL. */
 #define K(slot, Args) int (*slot)(DeviceContext * context, Args * args);

@@ -43,7 +43,8 @@ void tensor_event_free(TensorEvent *e)
 static int check(const TensorEvent *e, const char *name, bool recorded)
 {
     if (!e) return tensor_error_code() ? -1 : fail(TENSOR_ENULL, name, "the event is NULL");
-    return e->recorded || !recorded ? 0 : fail(TENSOR_EVALUE, name, "the event was never recorded");
+    if (!e->recorded && recorded) return fail(TENSOR_EVALUE, name, "the event was never recorded");
+    return e->there ? graph_wait(name, "uses an event") : 0;
 }
 
 /* The device's failure, reported under the function's name. */
@@ -110,7 +111,8 @@ double tensor_event_elapsed_time(TensorEvent *start, TensorEvent *end)
 TensorCopyStream tensor_copy_stream_begin(const char *device)
 {
     const Place *place = find_place(device, "tensor_copy_stream_begin");
-    if (!place || !place->device->beside) return (TensorCopyStream){ NULL, false };
+    if (!place || !place->device->beside || graph_wait("tensor_copy_stream_begin", "copies"))
+        return (TensorCopyStream){ NULL, false };
     return (TensorCopyStream){ place, place->device->beside(place->context, true) };
 }
 

@@ -47,6 +47,17 @@ FORCE_INLINE int need_kernel(int status, const char *op, const Place *place)
 #define TAKES(place, slot, dtype_) \
     ((place)->device->slot && ((place)->device->takes[SLOT_##slot] >> (dtype_)&1))
 
+/* Steps that are captured (graph/step.c).
+ * graph_wait - before what waits for a device, copies from or to the host or cannot be captured otherwise:
+ *     `function` `why`.  -1: an error is recorded. */
+extern THREAD_LOCAL uint8_t graph_serial; /* of what this thread captures; 0: nothing */
+extern THREAD_LOCAL bool graph_watches;   /* calls of ops are compared with those of the step before */
+int graph_break(const char *function, const char *why) COLD;
+FORCE_INLINE int graph_wait(const char *function, const char *why)
+{
+    return likely(!graph_serial) ? 0 : graph_break(function, why);
+}
+
 /* memory.c: bytes of tensor data on devices other than the host.
  * device_has_room - does a request stay within the device's limit?
  * count_device_bytes - of the data of a storage: made (> 0) or gone. */

@@ -69,6 +69,7 @@ Tensor *draw_operand(const Tensor *x, int dtype)
 
 static int fill_apart(Tensor *x, const Draw *d, Mt19937 *g)
 {
+    if (!on_host(x->place) && graph_wait(d->op, "draws numbers on the host")) return -1;
     Tensor *host = new_tensor(shape_of(x), d->drawn, &cpu_place);
     if (!host) return -1;
     int status = d->fill(g, host->data, host->numel, d);

@@ -17,6 +17,7 @@ static THREAD_LOCAL struct {
 
 static void seed_both(TensorGenerator *g, uint64_t seed)
 {
+    graph_wait("tensor_manual_seed", "seeds a generator");
     mt_seed(&g->mt, seed);
     g->philox_seed = seed;
     g->philox_offset = 0;
@@ -202,6 +203,7 @@ int random_set_state(const char *op, TensorGenerator *g, const Tensor *state)
     if (tensor_copy_to(state, &s, (size_t)state->numel)) return -1;
     if (state->numel == TORCH_BYTES) s.philox_seed = s.seed;
     if (!unpack(&parsed, &s)) return fail(TENSOR_EFORMAT, op, "these bytes are no generator's state");
+    if (graph_wait(op, "sets a generator's state")) return -1;
     *g = parsed;
     return 0;
 }

@@ -55,6 +55,7 @@ struct Tensor {
     _Atomic uint64_t counts;       /* references, and in the upper half how many of them the library lent */
     atomic_int holds;
     uint8_t dtype, ndim, flags;
+    uint8_t made_in;  /* graph_serial then */
     uint16_t slot;    /* which result of entry */
     Storage *storage; /* NULL once no reference is left */
     void *data;       /* of element 0 */
@@ -164,6 +165,20 @@ static inline const char *options_fault(const void *options, const void *default
  * check_bytes - -1 and an error if x does not have so many bytes. */
 int find_element(const Tensor *x, TensorShape index, const char *op, int64_t *offset);
 int check_bytes(const Tensor *x, const void *buffer, size_t bytes, const char *op);
+
+/* ---- steps that are captured: graph/step.c, graph/capture.c --------------------------------- */
+
+/* graph_note_op - of each call, while graph_watches.  graph_note_list - of a call on many.
+ * graph_keep - x is used by what is captured.  graph_keep_grad - its .grad will be another.
+ * graph_random - where the captured masks' {seed, offset} lie; NULL: as given. */
+int graph_note_op(const TensorOp *op, const char *name, Tensor *const *inputs, int n,
+                  const void *params) COLD;
+void graph_note_list(Tensor *const *x, int n) COLD;
+void graph_note_number(double value) COLD;
+const char *graph_op(void); /* that was noted last */
+int graph_keep(Tensor *x);
+int graph_keep_grad(Tensor *x);
+const uint64_t *graph_random(const char *function, const Place *place, uint64_t seed, uint64_t *offset);
 
 /* ---- raw work on tensors, outside the graph: raw.c ------------------------------------------- */
 int raw_copy(Tensor *dst, const Tensor *src);           /* src broadcasts to dst; casts; any devices */

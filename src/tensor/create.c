@@ -293,6 +293,7 @@ static Tensor *from_data(const char *op, const void *data, size_t room, TensorSh
     else if (bytes > room)
         status = fail(TENSOR_EDTYPE, op, "%s of %s takes %zu bytes, %zu of each element: %zu are there", S(x),
                       tensor_dtype_name((TensorDtype)dtype), bytes, dtype_size(dtype), room);
+    else if (!on_host(place) && graph_wait(op, "copies from the host")) status = -1;
     else
         status =
             kernel_status(place->device->to_device(place->context, x->data, data, bytes), op, place, "copy");

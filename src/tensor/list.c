@@ -56,6 +56,11 @@ int op_list_rule(const OpListRule *call)
                           .skip = call->skip ? call->skip->data : NULL,
                           .ready = call->ready };
     if (!TAKES(place, list_rule, args.dtype)) return 0;
+    if (unlikely(graph_watches)) {
+        graph_note_list(call->item, all);
+        for (int i = 0; i < call->numbers && call->number && !call->counts; i++)
+            graph_note_number(call->number[i]);
+    }
     const Arrays a = arrays_of(call->item, call->count, call->arrays, call->function);
     if (!a.data) return -1;
     args.array = a.data, args.count = a.count;
@@ -75,6 +80,7 @@ int op_list_norm(const char *function, TensorList self, double ord, Tensor **nor
     const Place *place = self.item[0]->place;
     ListNormArgs args = { .dtype = self.item[0]->dtype, .n = self.count, .ord = ord };
     if (!TAKES(place, list_norm, args.dtype)) return 0;
+    if (unlikely(graph_watches)) graph_note_list(self.item, self.count);
     args.out_dtype = args.dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
     Tensor *y = new_tensor(SHAPE(self.count), args.out_dtype, place);
     const Arrays a = y ? arrays_of(self.item, self.count, 1, function) : (Arrays){ NULL, NULL };

@@ -84,6 +84,7 @@ int raw_fill(Tensor *dst, double value)
 {
     if (dst->numel == 0) return 0;
     if (check_fill("fill", dst, value)) return -1;
+    if (unlikely(graph_watches)) graph_note_number(value);
     FillArgs args;
     args.count = dst->numel, args.value = value;
     args.dst.data = dst->data, args.dst.dtype = dst->dtype;
@@ -104,6 +105,7 @@ static int carry_into(Tensor *y, const Tensor *x)
 {
     const size_t bytes = (size_t)x->numel * dtype_size(x->dtype);
     const Place *far = on_host(y->place) ? x->place : y->place;
+    if (graph_wait(graph_op(), on_host(y->place) ? "copies to the host" : "copies from the host")) return -1;
     return bytes == 0 ? 0
                       : kernel_status(on_host(y->place)
                                           ? far->device->to_host(far->context, y->data, x->data, bytes)

@@ -135,7 +135,7 @@ static Tensor *new_handle(void)
     if (unlikely(!x)) return NULL;
     atomic_init(&x->counts, 1);
     atomic_init(&x->holds, 1);
-    x->flags = 0, x->slot = 0;
+    x->flags = 0, x->slot = 0, x->made_in = graph_serial;
     x->entry = NULL, x->grad = NULL, x->hooks = NULL, x->base = NULL;
     x->base_epoch = x->epoch = 0;
     x->site = NULL, x->live_prev = x->live_next = NULL;

@@ -18,6 +18,7 @@ static int fetch(const Tensor *x, const void *at, const char *op, Element *e)
 {
     size_t size = dtype_size(x->dtype);
     if (on_host(x->place)) memcpy(e, at, size);
+    else if (graph_wait(op, "reads a value")) return -1;
     else
         return kernel_status(x->place->device->to_host(x->place->context, e, at, size), op, x->place, "copy");
     return 0;
@@ -102,6 +103,7 @@ int tensor_copy_to(const Tensor *x, void *buffer, size_t bytes)
 {
     if (check_bytes(x, buffer, bytes, "tensor_copy_to")) return -1;
     if (bytes == 0) return 0;
+    if (!on_host(x->place) && graph_wait("tensor_copy_to", "copies to the host")) return -1;
     if (x->flags & FLAG_CONTIGUOUS)
         return kernel_status(x->place->device->to_host(x->place->context, buffer, x->data, bytes),
                              "tensor_copy_to", x->place, "copy");

@@ -8,6 +8,12 @@ static __device__ inline void put_number(double *p, double x) { *p = x; }
 static __device__ inline void put_number(__half *p, double x) { *p = __double2half(x); }
 static __device__ inline void put_number(__nv_bfloat16 *p, double x) { *p = __double2bfloat16(x); }
 
+static __device__ inline uint64_t seed_of(const RandomArgs &r) { return r.state ? r.state[0] : r.seed; }
+static __device__ inline uint64_t offset_of(const RandomArgs &r)
+{
+    return r.state ? r.state[1] + r.offset : r.offset;
+}
+
 /* A word as a number on [0, 1): as many of its upper bits as the dtype holds exactly. */
 template <class T> __device__ inline double unit(uint32_t word)
 {
@@ -17,16 +23,18 @@ template <class T> __device__ inline double unit(uint32_t word)
 
 template <class T> __global__ void uniform_kernel(RandomArgs r)
 {
+    const uint64_t seed = seed_of(r), offset = offset_of(r);
     for (int64_t i = first_item(); i < r.count; i += item_step())
-        put_number((T *)r.out + i, unit<T>(philox_u32(r.seed, r.offset, (uint64_t)i)));
+        put_number((T *)r.out + i, unit<T>(philox_u32(seed, offset, (uint64_t)i)));
 }
 
 /* Elements 2 k and 2 k + 1 share two words. */
 template <class T> __global__ void normal_kernel(RandomArgs r)
 {
+    const uint64_t seed = seed_of(r), offset = offset_of(r);
     for (int64_t k = first_item(); 2 * k < r.count; k += item_step()) {
         const int64_t at = 2 * k;
-        const PhiloxBlock b = philox_block(r.seed, r.offset, (uint64_t)at / 4);
+        const PhiloxBlock b = philox_block(seed, offset, (uint64_t)at / 4);
         const uint32_t v = at % 4 ? b.word[2] : b.word[0], w = at % 4 ? b.word[3] : b.word[1];
         const double radius = sqrt(-2 * log((v + 1.0) / 4294967296.0)),
                      t = 2 * 3.14159265358979323846 * (w / 4294967296.0);
@@ -37,9 +45,9 @@ template <class T> __global__ void normal_kernel(RandomArgs r)
 
 static __global__ void mask_kernel(RandomArgs r)
 {
-    const uint64_t threshold = philox_threshold(1 - r.p);
+    const uint64_t threshold = philox_threshold(1 - r.p), seed = seed_of(r), offset = offset_of(r);
     for (int64_t i = first_item(); i < r.count; i += item_step())
-        ((uint8_t *)r.out)[i] = philox_keep(philox_u32(r.seed, r.offset, (uint64_t)i), threshold);
+        ((uint8_t *)r.out)[i] = philox_keep(philox_u32(seed, offset, (uint64_t)i), threshold);
 }
 
 int gpu_random(RandomArgs *r)

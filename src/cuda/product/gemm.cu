@@ -15,12 +15,27 @@ int blas_check(cublasStatus_t status, const char *what)
     return status == CUBLAS_STATUS_SUCCESS ? 0 : gpu_fail("%s: cuBLAS status %d", what, (int)status);
 }
 
+/* To the queue, or to what is captured; another stream takes the workspace away. */
+static bool follow_stream(Blas *b)
+{
+    cudaStream_t stream = gpu_stream();
+    if (b->stream == stream) return true;
+    if (blas_check(b->cublas->cublasSetStream(b->handle, stream), "cublasSetStream") ||
+        blas_check(b->cublas->cublasSetWorkspace(b->handle, b->workspace, Blas::WORKSPACE),
+                   "cublasSetWorkspace"))
+        return false;
+    b->stream = stream;
+    return true;
+}
+
 /* Made when first needed, which takes a while.  It has one workspace of ours, so that equal calls give equal
  * bits. */
 Blas *blas_of_gpu()
 {
     Blas **made = (Blas **)gpu_blas();
-    if (*made) return *made;
+    if (*made) return follow_stream(*made) ? *made : nullptr;
+    const Lasting lasting;
+    const Relaxed relaxed;
     const Cublas *cublas = gpu_cublas();
     const CublasLt *lt = cublas ? gpu_cublas_lt() : nullptr;
     if (!lt) return nullptr;
@@ -31,10 +46,7 @@ Blas *blas_of_gpu()
     }
     b->cublas = cublas, b->lt = lt;
     if (!blas_check(cublas->cublasCreate(&b->handle), "cublasCreate")) {
-        if (!blas_check(cublas->cublasSetStream(b->handle, gpu_stream()), "cublasSetStream") &&
-            !blas_check(cublas->cublasSetWorkspace(b->handle, b->workspace, Blas::WORKSPACE),
-                        "cublasSetWorkspace") &&
-            !blas_check(lt->cublasLtCreate(&b->fused), "cublasLtCreate"))
+        if (follow_stream(b) && !blas_check(lt->cublasLtCreate(&b->fused), "cublasLtCreate"))
             return *made = b;
         cublas->cublasDestroy(b->handle);
     }

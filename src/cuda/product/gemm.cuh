@@ -20,6 +20,7 @@ struct Blas { /* of a GPU, made when first needed */
     cublasHandle_t handle;
     cublasLtHandle_t fused;
     void *workspace;
+    cudaStream_t stream; /* that of handle now */
     FusedPlan *plan[PLANS];
 };
 Blas *blas_of_gpu(); /* nullptr, and the sentence recorded */

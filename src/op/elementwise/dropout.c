@@ -27,6 +27,8 @@ static Tensor *philox_mask(OpCall *c, TensorShape shape, double p, const Place *
         .kind = RANDOM_DROPOUT_MASK, .dtype = TENSOR_BOOL, .count = mask->numel, .p = p, .out = mask->data
     };
     random_next_philox(&args.seed, &args.offset, args.count);
+    if (unlikely(graph_serial) && args.count)
+        args.state = graph_random(c->name, place, args.seed, &args.offset);
     return RUN_KERNEL(c->name, place, random, &args) ? NULL : mask;
 }
 

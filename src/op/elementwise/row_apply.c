@@ -149,6 +149,7 @@ static COLD Tensor *row_in_modes(const TensorOp *op, const char *name, Tensor *a
 {
     ProfileSpan span;
     const bool measured = profile_on();
+    if (graph_watches && graph_note_op(op, name, (Tensor *[]){ a, b }, op->arity, params)) return NULL;
     if (measured) profile_enter(&span, op->name, PROFILE_FORWARD, profile_range());
     Tensor *y = autocast_is_on() ? row_autocast(op, name, a, b, params, site)
                                  : row_plain(op, name, a, b, params, site);
@@ -185,6 +186,7 @@ Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, c
     if (writes_directly(op, name, x, b, params) && !anomaly_on) {
         Tensor *in[ROW_OPERANDS] = { x, b };
         ProfileSpan span;
+        if (unlikely(graph_watches) && graph_note_op(op, name, in, op->arity, params)) return NULL;
         const bool measured = modes_on() && profile_on();
         if (measured) profile_enter(&span, op->name, PROFILE_FORWARD, profile_range());
         const int status = row_map(op, name, ROW_FORWARD, x, in, params);
