@@ -81,7 +81,7 @@ echo '/* changed */' >> src/op/reduce/softmax.c
 echo '/* changed */' >> src/device/device.h
 [ "$(digest)" != "$before" ] || { echo "rebuild: the digest does not see device.h" >&2; failed=1; }
 headers=$(find src/cuda -name '*.cu*' -exec cat {} + | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' |
-    grep -v '^cuda/' | sort -u)
+    grep -vE '^(cuda|cuemu)/' | sort -u)
 for header in $headers; do
     found=$(ls "src/$header" "include/$header" "$header" 2> /dev/null || true)
     "${make[@]}" print-digest | grep -w "$found" > /dev/null || {
