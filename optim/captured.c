@@ -14,6 +14,7 @@ typedef struct Member {
     OptimParam *p;
     Tensor *skipped; /* retained; NULL: no flag */
     bool master;
+    int count; /* numbers of the rule: the kind may write more */
 } Member;
 
 struct OptimCaptured { /* the stepped parameters of a group */
@@ -118,7 +119,7 @@ int optim_capture_group(const Optimizer *opt, OptimGroup *g, int n)
     c->kind = opt->kind, c->options = g->options, c->n = n;
     for (int i = 0; i < n; i++) {
         OptimParam *p = g->stepped[i];
-        c->member[i] = (Member){ c, p, opt->found ? tensor_retain(p->skipped) : NULL, p->half != NULL };
+        c->member[i] = (Member){ c, p, opt->found ? tensor_retain(p->skipped) : NULL, p->half != NULL, 0 };
     }
     if (op_graph_on_replay(on_replay, c, drop)) return -1;
     g->captured = c;
@@ -136,7 +137,9 @@ static void fill(void *ctx, double *values)
 {
     const Member *m = ctx;
     const OptimParam as = counted(m);
-    m->of->kind->numbers(m->of->options, &as, values);
+    double all[OPTIM_NUMBERS];
+    m->of->kind->numbers(m->of->options, &as, all);
+    memcpy(values, all, (size_t)m->count * sizeof *values);
 }
 
 static void fill_table(void *ctx, double *values)
@@ -150,6 +153,7 @@ Tensor *optim_captured_numbers(const OptimGroup *g, int i, int count)
 {
     Member *m = &g->captured->member[i];
     const TensorDtype dtype = tensor_dtype(m->p->tensor) == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
+    m->count = count;
     if (!m->skipped) return op_graph_numbers(count, dtype, fill, m);
     Tensor *table = op_graph_numbers(OPTIM_TABLE * OPTIM_NUMBERS, dtype, fill_table, m);
     table = tensor_reshape(table, SHAPE(OPTIM_TABLE, OPTIM_NUMBERS));

@@ -154,6 +154,36 @@ static void plain_steps(const Run *r, Tensor **in, int n)
     }
 }
 
+/* Kinds whose rules have other numbers and states, and one without a rule, which is not captured. */
+static void each_optimizer(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 7; kind++) {
+        TensorScope scope = tensor_scope_open();
+        Run run[2];
+        for (int k = 0; k < 2; k++) {
+            Tensor *in[INPUTS] = { NULL };
+            run[k] = plain_run(in, k);
+            const TensorList all = nn_parameters(run[k].net);
+            optim_free(run[k].opt);
+            run[k].opt = kind == 0   ? optim_sgd(all, .lr = 0.1)
+                         : kind == 1 ? optim_sgd(all, .lr = 0.1, .momentum = 0.9, .nesterov = true)
+                         : kind == 2 ? optim_rmsprop(all, .momentum = 0.9)
+                         : kind == 3 ? optim_nadam(all)
+                         : kind == 4 ? optim_adam(all, .amsgrad = true)
+                         : kind == 5 ? optim_lion(all)
+                                     : optim_lamb(all);
+            plain_steps(&run[k], in, 7);
+        }
+        assert_same_state(run[1].opt->kind->name, &run[1], &run[0]);
+        const TensorGraphInfo info = tensor_graph_info(run[1].graph);
+        assert_true(kind < 6 ? info.replayed >= 2 : info.eager == 7);
+        if (kind == 6) assert_non_null(strstr(info.why, "optim_lamb ("));
+        end(&run[1]), end(&run[0]);
+        tensor_scope_close(scope);
+    }
+}
+
 static int steps_before_a_capture(void)
 {
     Tensor *in[INPUTS] = { NULL };
@@ -359,6 +389,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(waits_end_a_capture),
         cmocka_unit_test(without_fallback_it_is_an_error),
         cmocka_unit_test(a_fault_in_a_replay),
+        cmocka_unit_test(each_optimizer),
         cmocka_unit_test(each_allocation_fails),
         cmocka_unit_test(lives_apart),
         cmocka_unit_test(two_graphs),
