@@ -99,7 +99,7 @@ else
     step "cuda:0 opens" 60 sh -c "$tapegrad info | grep '^cuda:0' | grep -v 'not available'" || finish
 fi
 all="test_ops test_device test_device_memory"
-[ "$dry" ] || all="$all test_streams test_list test_queue test_slots test_nets test_golden"
+[ "$dry" ] || all="$all test_streams test_list test_queue test_slots test_late test_nets test_golden"
 [ "$dry" ] || all="$all test_ops_grad test_ops_layout test_ops_memory"
 for name in ${*:-$all}; do
     built=:

@@ -6,7 +6,13 @@
  *
  * "cpu" is always available.  "cuda:N" needs a driver and the plugin libtapegrad_cuda.so, which is searched
  * in $TAPEGRAD_PLUGIN_DIR, beside the library, then by the system's rules.  An EDEVICE error names what is
- * missing. */
+ * missing.
+ *
+ * Other devices than the CPU queue work, and check values (indices, divisors, lengths) while they work: the
+ * next wait, a read or tensor_synchronize, reports the first wrong one, with the function that the program
+ * called, its source line, the value and its position.  Until then such an index counts as 0 where it is
+ * read, and nothing is written for it.  With TAPEGRAD_CUDA_SYNC=1 in the environment each call waits, and
+ * reports its own. */
 #ifndef TAPEGRAD_DEVICE_H
 #define TAPEGRAD_DEVICE_H
 

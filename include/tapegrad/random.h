@@ -15,8 +15,9 @@
  * libm's log, sin and cos (f64 normals, fewer than 16 normals, exponential) agree to an ulp or two.  Each
  * function states any other difference.
  *
- * Dropout on the CPU draws PyTorch's masks from the same sequence.  On another device, or after
- * tensor_use_torch_dropout(false), masks come from a counter-based generator (Philox) that is seeded along.
+ * Dropout, tensor_rrelu and tensor_gumbel_softmax on the CPU draw PyTorch's numbers from the same sequence.
+ * On another device, or after tensor_use_torch_dropout(false), theirs come from a counter-based generator
+ * (Philox) that is seeded along, and are drawn there.
  *
  * Results are outside any graph.  In-place draws (trailing underscore) return x, follow the rules of in-place
  * ops in ops.h, and cut x from its history: no gradient reaches the old value.  A refused call, or one on a
@@ -78,7 +79,7 @@ TAPEGRAD_API int tensor_generator_set_state(TensorGenerator *g, const Tensor *st
 TAPEGRAD_API Tensor *tensor_get_rng_state(void);
 TAPEGRAD_API int tensor_set_rng_state(const Tensor *state);
 
-/* tensor_use_torch_dropout - sets the source of this thread's dropout masks on the CPU: true (the default):
+/* tensor_use_torch_dropout - sets the source of what ops draw on the CPU in this thread: true (the default):
  * the generator, as in PyTorch; false: Philox, which draws in parallel and gives the masks of other devices.
  * Returns the previous setting. */
 TAPEGRAD_API bool tensor_use_torch_dropout(bool on);

@@ -8,12 +8,11 @@
 #include "cuda/pool.cuh"
 #include "cuda/staging.cuh"
 
-enum { NOTES = 256, FAULT_AT = 4, FAULT_WORDS = 3, FLIGHTS = 256, TICKS = 64 };
+enum { NOTES = 256, FAULT_AT = 4, FAULT_WORDS = 4, FLIGHTS = 256, TICKS = 64 };
 
 struct Note { /* a call that looks at indices */
     char op[48];
-    const void *site;
-    int64_t n;
+    CallRange range; /* its op is gone */
 };
 
 enum { BEING_QUEUED = -1, ASKED_FOR = 0 };

@@ -101,7 +101,13 @@ int gpu_check_index(const IndexCheck *check, int64_t *bad_at, int64_t *bad_value
 
 /* device.cu: a number for the call, under which the kernel notes its fault in the words; the fault that the
  * last wait found, told once. */
-int64_t gpu_note_call(const char *op, const void *site, int64_t n);
+struct CallRange { /* what a call wants of its values */
+    const char *op, *what;
+    const void *site;
+    int status;
+    int64_t low, high;
+};
+int64_t gpu_note_call(const CallRange &range);
 int64_t *gpu_fault_words();
 bool gpu_fault(DeviceFault *of);
 

@@ -94,14 +94,14 @@ void **gpu_list_tables()
 void **gpu_rows() { return &here->rows; }
 int64_t *gpu_fault_words() { return here->mailbox + FAULT_AT; }
 
-int64_t gpu_note_call(const char *op, const void *site, int64_t n)
+int64_t gpu_note_call(const CallRange &range)
 {
     int64_t number = here->calls + 1;
     DeviceGraph *g = gpu_capture();
     Note *note = g ? gpu_graph_note(g, &number) : nullptr;
     if (!note) note = &here->note[++here->calls % NOTES];
-    snprintf(note->op, sizeof note->op, "%s", op);
-    note->site = site, note->n = n;
+    snprintf(note->op, sizeof note->op, "%s", range.op);
+    note->range = range;
     here->looked = true;
     return number;
 }
@@ -134,8 +134,18 @@ static int read_faults(DeviceContext *c)
     const bool recent = found[0] > 0 && c->calls - found[0] < NOTES; /* else its note was written over */
     const Note *note = recent ? &c->note[found[0] % NOTES] : gpu_find_note(c, found[0]);
     late.there = true;
-    late.fault = DeviceFault{ note ? late.op : nullptr, note ? note->site : nullptr, found[1], found[2],
-                              note ? note->n : 0 };
+    const CallRange range = note ? note->range : CallRange{};
+    late.fault = DeviceFault{ note ? late.op : nullptr,
+                              range.what,
+                              range.site,
+                              range.status,
+                              found[3] != 0,
+                              found[1],
+                              found[2],
+                              range.low,
+                              range.high,
+                              0 };
+    memcpy(&late.fault.number, &found[1], sizeof late.fault.number);
     if (note) memcpy(late.op, note->op, sizeof late.op);
     c->found[0] = 0;
     cudaMemsetAsync(gpu_fault_words(), 0, FAULT_WORDS * sizeof *found, c->stream);
@@ -398,6 +408,8 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(gather, GatherArgs, ALL)                                   \
     K(scatter_add, GatherArgs, ALL)                              \
     K(scatter_fold, GatherArgs, WIDE)                            \
+    K(check_range, CheckArgs, WIDE)                              \
+    K(index_join, IndexJoinArgs, 1 << TENSOR_I64)                \
     K(conv2d, ConvArgs, ALL)                                     \
     K(conv2d_grad_input, ConvArgs, ALL)                          \
     K(conv2d_grad_weight, ConvArgs, ALL)                         \
@@ -413,6 +425,7 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(rnn_step, RnnArgs, FLOATS | HALVES)                        \
     K(rnn_step_grad, RnnArgs, FLOATS | HALVES)                   \
     K(resample, ResampleArgs, FLOATS)                            \
+    K(resample_table, ResampleTableArgs, FLOATS)                 \
     K(taps, TapsArgs, FLOATS | HALVES)                           \
     K(pairs, PairsArgs, FLOATS)                                  \
     K(pairs_grad, PairsArgs, FLOATS)                             \

@@ -190,17 +190,21 @@ void *tensor_device_stream(const char *device)
 
 THREAD_LOCAL const char *declined;
 
-/* Reports an index fault, of a call that the device noted or no longer knows. */
+/* Reports an index, or another value, out of range, of a call that the device noted or no longer knows. */
 static int fail_fault(const DeviceFault *f, const Place *place)
 {
     static const char when[] = "told when it was waited for; TAPEGRAD_CUDA_SYNC=1 tells at once";
+    char value[32], want[64];
+    if (f->real) snprintf(value, sizeof value, "%g", f->number);
+    else snprintf(value, sizeof value, "%lld", (long long)f->value);
     if (!f->op)
-        return fail(TENSOR_EINDEX, NULL,
-                    "index %lld at position %lld of a call long ago is out of range (%s %s)",
-                    (long long)f->value, (long long)f->position, place->name, when);
-    return fail_site(TENSOR_EINDEX, f->op, f->site,
-                     "index %lld at position %lld is out of range: want 0 to %lld (%s %s)",
-                     (long long)f->value, (long long)f->position, (long long)f->n - 1, place->name, when);
+        return fail(TENSOR_EINDEX, NULL, "%s %s at position %lld of a call long ago is out of range (%s %s)",
+                    f->real ? "value" : "index", value, (long long)f->position, place->name, when);
+    if (f->high == INT64_MAX) snprintf(want, sizeof want, "%lld or more", (long long)f->low);
+    else snprintf(want, sizeof want, "%lld to %lld", (long long)f->low, (long long)f->high);
+    return fail_site((TensorStatus)f->status, f->op, f->site,
+                     "%s %s at position %lld is out of range: want %s (%s %s)", f->what, value,
+                     (long long)f->position, want, place->name, when);
 }
 
 /* Reports the call at which the loss of a device was noticed; that one broke it, or one queued before. */

@@ -132,6 +132,8 @@ extern THREAD_LOCAL unsigned
 int fail_op(TensorStatus code, const TensorOp *op, const char *name, const void *site, const char *format,
             ...) TAPEGRAD_PRINTF(5, 6) COLD;
 const char *compose_begin(const OpCall *call); /* tensor_compose_begin for an op */
+/* outermost_call - the function that the user called and where, for a device that finds a fault late. */
+void outermost_call(const OpCall *call, const char **op, const void **site);
 /* failed_since - something failed since, and nobody cleared it. */
 FORCE_INLINE bool failed_since(unsigned before)
 {

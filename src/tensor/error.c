@@ -24,7 +24,8 @@ static char *error_text(void) { return error.longer ? error.longer : error.text;
 static size_t error_room(void) { return error.longer ? error.room : TEXT; }
 
 static THREAD_LOCAL const char *composing;        /* the outermost composed function that runs now, */
-static THREAD_LOCAL const TensorOp *composing_op; /* and its op, if it is one */
+static THREAD_LOCAL const TensorOp *composing_op; /* and its op, if it is one, */
+static THREAD_LOCAL const void *composing_site;   /* and where that was called */
 THREAD_LOCAL unsigned failure_count;
 
 const char *tensor_compose_begin(const char *name)
@@ -37,8 +38,15 @@ const char *tensor_compose_begin(const char *name)
 const char *compose_begin(const OpCall *call)
 {
     const char *outer = tensor_compose_begin(call->name);
-    if (!outer) composing_op = call->op;
+    if (!outer) composing_op = call->op, composing_site = call->site;
     return outer;
+}
+
+void outermost_call(const OpCall *call, const char **op, const void **site)
+{
+    const bool inner = composing && composing_op;
+    *op = composing ? composing : call->name;
+    *site = inner && composing_site ? composing_site : call->site;
 }
 
 void tensor_compose_end(const char *outer) { composing = outer; }

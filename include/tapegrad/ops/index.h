@@ -8,9 +8,10 @@
  *
  * Dims may count from the end.  Index tensors are i64, i32 or u8, masks bool or u8, sources of x's dtype
  * (EDTYPE).  EINDEX: no such dim, or an index out of range; the error names its position.  Indices are
- * checked before anything is written.  A negative index is out of range unless a function says that it counts
- * from the end.  ESHAPE: shapes do not fit.  Sums add in the order of the index.  If an index repeats, the
- * last write wins, and only it gets the gradient: the same bits every time. */
+ * checked before anything is written; other devices than the CPU report them late (device.h).  A negative
+ * index is out of range unless a function says that it counts from the end.  ESHAPE: shapes do not fit.  Sums
+ * add in the order of the index.  If an index repeats, the last write wins, and only it gets the gradient:
+ * the same bits every time. */
 #ifndef TAPEGRAD_OPS_INDEX_H
 #define TAPEGRAD_OPS_INDEX_H
 

@@ -122,14 +122,16 @@ TAPEGRAD_API extern const TensorRepeatInterleaveArgs tensor_repeat_interleave_de
 typedef struct TensorRepeatInterleaveTensorArgs {
     Tensor *input, *repeats; /* repeats: a vector of integers, one for each slice, or one for all */
     int dim;
+    int64_t output_size; /* the sum of repeats, if it is known; -1: not given */
     TensorFromDefaults from_defaults;
 } TensorRepeatInterleaveTensorArgs;
-#define TENSOR_REPEAT_INTERLEAVE_TENSOR_DEFAULTS .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
+#define TENSOR_REPEAT_INTERLEAVE_TENSOR_DEFAULTS .dim = TENSOR_ALL, .output_size = -1, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorRepeatInterleaveTensorArgs tensor_repeat_interleave_tensor_defaults;
 
 /* tensor_repeat_interleave(x, 2, .dim = 0) - repeats each slice of dim repeats times in a row.
  * tensor_repeat_interleave_tensor(x, repeats, .dim = 0) - repeats slice k of dim repeats[k] times in a row.
- * ESHAPE: repeats has another length.  EVALUE: a negative count. */
+ *     A device is waited for unless .output_size is given.
+ * ESHAPE: repeats has another length.  EVALUE: a negative count; output_size is not the sum. */
 #define tensor_repeat_interleave(...)                                       \
     TENSOR_CALL_(tensor_repeat_interleave_args, TensorRepeatInterleaveArgs, \
                  TENSOR_REPEAT_INTERLEAVE_DEFAULTS, .input = __VA_ARGS__)

@@ -37,13 +37,6 @@ int64_t host_beyond(const double *value, int64_t count, double low, double high)
     return -1;
 }
 
-int64_t host_not_within(const double *value, int64_t count, double low, double high)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (!(value[i] >= low && value[i] <= high)) return i;
-    return -1;
-}
-
 /* The position in the target of element i of index, whose value is v. */
 static int64_t position(int64_t i, int64_t v, int ndim, const int64_t *shape, int dim, const int64_t *stride)
 {
@@ -57,12 +50,6 @@ static int64_t product(int ndim, const int64_t *shape)
     int64_t count = 1;
     for (int d = 0; d < ndim; d++) count *= shape[d];
     return count;
-}
-
-void host_positions(int64_t *index, int ndim, const int64_t *shape, int dim, const int64_t *stride)
-{
-    const int64_t count = product(ndim, shape);
-    for (int64_t i = 0; i < count; i++) index[i] = position(i, index[i], ndim, shape, dim, stride);
 }
 
 /* From the last to the first: who comes to an element first wins. */
@@ -127,20 +114,10 @@ int64_t host_ranks(const uint8_t *mask, int64_t count, int64_t *rank)
     return n;
 }
 
-void host_wrap(const int64_t *from, int64_t count, int64_t n, int64_t *to)
-{
-    for (int64_t i = 0; i < count; i++) to[i] = from[i] < 0 ? from[i] + n : from[i];
-}
-
 void host_frequency(const int64_t *index, int64_t n, int64_t rows, int64_t *count, double *each)
 {
     for (int64_t i = 0; i < n; i++) count[index[i] < 0 || index[i] >= rows ? 0 : index[i]]++;
     for (int64_t i = 0; i < n; i++) each[i] = (double)count[index[i] < 0 || index[i] >= rows ? 0 : index[i]];
-}
-
-void host_combine(int64_t *at, int64_t count, int64_t n, const int64_t *next)
-{
-    for (int64_t k = 0; k < count; k++) at[k] = at[k] * n + next[k];
 }
 
 void host_write_rows(void *target, int64_t rows, const void *source, int64_t outer, const int64_t *at,
@@ -149,14 +126,6 @@ void host_write_rows(void *target, int64_t rows, const void *source, int64_t out
     for (int64_t i = 0; i < outer * m; i++)
         memcpy((char *)target + (size_t)(i / m * rows + at[i % m]) * size,
                (const char *)source + (size_t)i * size, size);
-}
-
-int64_t host_largest(const int64_t *value, int64_t count)
-{
-    int64_t most = -1;
-    for (int64_t i = 0; i < count; i++)
-        if (value[i] > most) most = value[i];
-    return most;
 }
 
 /* ---- unpooling ------------------------------------------------------------------------------- */

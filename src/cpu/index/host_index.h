@@ -17,13 +17,8 @@ int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t e
 /* host_bad_class - the first of count values outside [0, classes) that is not ignored, or -1. */
 int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int64_t ignored);
 
-/* host_beyond - the first of count numbers below low or above high, or -1; NaN is neither.
- * host_not_within - the same where NaN counts, too. */
+/* host_beyond - the first of count numbers below low or above high, or -1; NaN is neither. */
 int64_t host_beyond(const double *value, int64_t count, double low, double high);
-int64_t host_not_within(const double *value, int64_t count, double low, double high);
-
-/* host_positions - each index becomes the row-major position in the target that it names. */
-void host_positions(int64_t *index, int ndim, const int64_t *shape, int dim, const int64_t *stride);
 
 /* host_winners - written, of the target, is 1 where an index points; wins, of index, where it is the last one
  * that does.  written holds zeros. */
@@ -53,17 +48,9 @@ int64_t host_ranks(const uint8_t *mask, int64_t count, int64_t *rank);
 bool host_unpool(size_t size, int64_t planes, int64_t n, int64_t m, const void *x, const int64_t *index,
                  void *y);
 
-/* host_wrap - to = from with negative ones counted from the end of n. */
-void host_wrap(const int64_t *from, int64_t count, int64_t n, int64_t *to);
-
 /* host_frequency - each[k] = how often index[k] is there; count, of rows zeros, how often each value is.
  * Values outside count as 0. */
 void host_frequency(const int64_t *index, int64_t n, int64_t rows, int64_t *count, double *each);
-
-int64_t host_largest(const int64_t *value, int64_t count); /* at least -1 */
-
-/* host_combine - at = at n + next: one more dim of n of a row-major position. */
-void host_combine(int64_t *at, int64_t count, int64_t n, const int64_t *next);
 
 /* host_write_rows - row k of each of `outer` blocks of m rows of `size` bytes becomes row at[k] of the same
  * block of target, whose blocks have `rows`. */

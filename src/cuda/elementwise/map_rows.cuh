@@ -51,9 +51,10 @@ REALS(exp)
 REALS(exp2)
 REALS(expm1)
 REALS(log)
-REALS(log2) REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan) REALS(asin) REALS(acos) REALS(atan)
-    REALS(sinh) REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh) REALS(lgamma) REALS(erf)
-        REALS(erfc) REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
+REALS(log2)
+REALS(log10) REALS(log1p) REALS(sin) REALS(cos) REALS(tan) REALS(asin) REALS(acos) REALS(atan) REALS(sinh)
+    REALS(cosh) REALS(tanh) REALS(asinh) REALS(acosh) REALS(atanh) REALS(lgamma) REALS(erf) REALS(erfc)
+        REALS(sqrt) REALS(fabs) REALS(floor) REALS(ceil) REALS(rint) REALS(trunc)
 #define REALS2(name)                                                                  \
     static __device__ inline float name(float a, float b) { return ::name##f(a, b); } \
     static __device__ inline double name(double a, double b) { return ::name(a, b); }
@@ -85,14 +86,15 @@ template <class T> __device__ inline T pow(T a, T b)
         if (n & 1) power *= base;
     return (T)power;
 }
-/* Divisors of integers are not 0; the least number by -1 is modulo 2 to the width. */
+/* By 0, which is told late, 0; the least number by -1 is modulo 2 to the width. */
 template <class T> __device__ inline T fmod(T a, T b)
 {
-    return b == (T)-1 && std::is_signed_v<T> ? (T)0 : (T)(a % b);
+    return b == 0 || (b == (T)-1 && std::is_signed_v<T>) ? (T)0 : (T)(a % b);
 }
 template <class T> __device__ inline T trunc_divide(T a, T b)
 {
     if constexpr (std::is_floating_point_v<T>) return trunc(a / b);
+    else if (b == 0) return 0;
     else if (b == (T)-1 && std::is_signed_v<T>) return (T)(0 - (unsigned long long)a);
     else return (T)(a / b);
 }

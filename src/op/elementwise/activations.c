@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "op/op.h"
 #include "random/draw.h"
+#include "dropout.h"
 #include "row.h"
 
 /* ---- tanhshrink ------------------------------------------------------------------------------ */
@@ -138,6 +139,14 @@ Tensor *tensor_prelu(Tensor *x, Tensor *weight) { return APPLY(&op_prelu, NULL, 
 
 const TensorRreluArgs tensor_rrelu_defaults = { TENSOR_RRELU_DEFAULTS };
 
+/* As draw_slopes, by the counter-based generator. */
+static Tensor *philox_slopes(OpCall *c, Tensor *x, double lower, double upper)
+{
+    Tensor *u = philox_uniform(c->name, shape_of(x), x->dtype, x->place);
+    Tensor *drawn = tensor_add_scalar(tensor_mul_scalar(u, upper - lower), lower);
+    return drawn ? tensor_where(tensor_le_scalar(x, 0), drawn, tensor_ones_like(drawn)) : NULL;
+}
+
 static int rrelu(OpCall *c)
 {
     const TensorRreluArgs *p = op_params(c);
@@ -146,7 +155,8 @@ static int rrelu(OpCall *c)
         return op_fail(c, TENSOR_EVALUE, "%s: slopes from %g to %g: want lower <= upper", S(x), p->lower,
                        p->upper);
     if (!p->training) return op_set_result(c, 0, tensor_leaky_relu(x, (p->lower + p->upper) / 2));
-    Tensor *slope = draw_slopes(x, c->name, p->lower, p->upper);
+    Tensor *slope = draws_as_torch(x->place) ? draw_slopes(x, c->name, p->lower, p->upper)
+                                             : philox_slopes(c, x, p->lower, p->upper);
     return op_set_result(c, 0, slope ? tensor_prelu_kernel(x, slope) : NULL);
 }
 

@@ -32,6 +32,18 @@ static Tensor *philox_mask(OpCall *c, TensorShape shape, double p, const Place *
     return RUN_KERNEL(c->name, place, random, &args) ? NULL : mask;
 }
 
+Tensor *philox_uniform(const char *op, TensorShape shape, int dtype, const Place *place)
+{
+    Tensor *u = own(new_tensor(shape, dtype, place));
+    if (!u || u->numel == 0) return u;
+    RandomArgs args = { .kind = RANDOM_UNIFORM, .dtype = dtype, .count = u->numel, .out = u->data };
+    random_next_philox(&args.seed, &args.offset, args.count);
+    if (unlikely(graph_serial)) args.state = graph_random(op, place, args.seed, &args.offset);
+    return RUN_KERNEL(op, place, random, &args) ? NULL : u;
+}
+
+bool draws_as_torch(const Place *place) { return random_torch_masks() && place == &cpu_place; }
+
 static Tensor *mask_of_nothing(TensorShape shape, const Place *place)
 {
     Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, place));
@@ -41,14 +53,14 @@ static Tensor *mask_of_nothing(TensorShape shape, const Place *place)
 Tensor *dropout_mask_like(OpCall *c, const Tensor *x, double p)
 {
     if (p == 1) return mask_of_nothing(shape_of(x), x->place);
-    if (!random_torch_masks() || x->place != &cpu_place) return philox_mask(c, shape_of(x), p, x->place);
+    if (!draws_as_torch(x->place)) return philox_mask(c, shape_of(x), p, x->place);
     return draw_mask_like(x, c->name, 1 - p);
 }
 
 Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place)
 {
     if (p == 1) return mask_of_nothing(shape, place);
-    if (!random_torch_masks() || place != &cpu_place) return philox_mask(c, shape, p, place);
+    if (!draws_as_torch(place)) return philox_mask(c, shape, p, place);
     Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, &cpu_place));
     return mask ? draw_mask_like(mask, c->name, 1 - p) : NULL;
 }

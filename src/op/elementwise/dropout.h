@@ -1,4 +1,4 @@
-/* dropout.h - the masks of dropout, which attention draws, too. */
+/* dropout.h - the masks of dropout, which attention draws, too, and what other ops draw. */
 #ifndef TG_DROPOUT_H
 #define TG_DROPOUT_H
 
@@ -10,6 +10,11 @@
  * dropout_mask_like - of x's shape and device, drawn in the order of x's memory. */
 Tensor *dropout_mask(OpCall *c, TensorShape shape, double p, const Place *place);
 Tensor *dropout_mask_like(OpCall *c, const Tensor *x, double p);
+
+/* draws_as_torch - whether ops on this device draw from PyTorch's sequence.
+ * philox_uniform - else: numbers on [0, 1) of the counter-based generator, made there. */
+bool draws_as_torch(const Place *place);
+Tensor *philox_uniform(const char *op, TensorShape shape, int dtype, const Place *place);
 
 /* wide_float - x in the dtype that is computed in: f32 for halves, on the graph. */
 FORCE_INLINE Tensor *wide_float(Tensor *x)

@@ -2,7 +2,9 @@
  *
  *   y = softmax((x - log e) / tau), e exponential          dx = y (g - sum g y) / tau
  *   hard: the one-hot of its largest element + y - y; the value is exact, the gradient that of + y */
+#include <math.h>
 #include "op/reduce/reduce.h"
+#include "dropout.h"
 
 const TensorGumbelSoftmaxArgs tensor_gumbel_softmax_defaults = { TENSOR_GUMBEL_SOFTMAX_DEFAULTS };
 
@@ -15,11 +17,21 @@ static int shape(OpCall *c)
     return p->dim < 0 ? -1 : 0;
 }
 
+/* Of x's shape; by the counter-based generator at least half of what the largest number below 1 lacks of 1,
+ * so that its logarithm is finite. */
+static Tensor *exponential_like(OpCall *c, const Tensor *x)
+{
+    if (draws_as_torch(x->place))
+        return tensor_exponential_(own(new_tensor(shape_of(x), x->dtype, x->place)), 1);
+    Tensor *u = philox_uniform(c->name, shape_of(x), x->dtype, x->place);
+    return tensor_clamp(tensor_neg(tensor_log1p(tensor_neg(u))), x->dtype == TENSOR_F64 ? 0x1p-33 : 0x1p-25,
+                        (double)INFINITY);
+}
+
 static int compose(OpCall *c)
 {
     const TensorGumbelSoftmaxArgs *p = op_params(c);
-    Tensor *x = op_input(c, 0),
-           *noise = tensor_exponential_(own(new_tensor(shape_of(x), x->dtype, x->place)), 1);
+    Tensor *x = op_input(c, 0), *noise = exponential_like(c, x);
     Tensor *y = tensor_softmax(tensor_mul_scalar(tensor_sub(x, tensor_log(noise)), 1 / p->tau), p->dim);
     if (p->hard && y && y->numel) {
         Tensor *largest = x->ndim ? tensor_argmax(y, .dim = p->dim, .keepdim = true) : tensor_argmax(y);

@@ -17,7 +17,8 @@ int row_map(const TensorOp *op, const char *name, int part, Tensor *out, Tensor 
 bool fused_result(OpCall *c, FusedRow row, int n, Tensor *const *x, const double *params);
 
 /* row_dtype - the dtype to compute in, after every check of dtypes and parameters; -1 and an error. */
-int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params);
+int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params,
+              const void *site);
 
 /* row_apply_ - row_apply_as (core.h) in place: into x, which is a. */
 Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, const double *params,

@@ -93,7 +93,7 @@ static Tensor *row_run(const TensorOp *op, const char *name, Tensor *a, Tensor *
 {
     if (unlikely(check_operand(op, name, a, 1))) return NULL;
     if (op->arity == 2 && unlikely(check_second(op, name, b) || check_places(op, name, a, b))) return NULL;
-    int dtype = row_dtype(op, name, a, b, params);
+    int dtype = row_dtype(op, name, a, b, params, site);
     if (unlikely(dtype < 0)) return NULL;
     if (unlikely(a->dtype != dtype || (b && b->dtype != dtype)))
         return row_slow(op, name, a, b, params, dtype, site);
@@ -166,11 +166,12 @@ Tensor *row_apply_as(const TensorOp *op, const char *name, Tensor *a, Tensor *b,
 
 /* In place without a graph: straight into x, where nothing can fail once the values change. */
 static bool writes_directly(const TensorOp *op, const char *name, const Tensor *x, const Tensor *b,
-                            const double *params)
+                            const double *params, const void *site)
 {
     if (op->row->to_bool || !x->storage || (x->base && x->base_epoch != x->base->epoch)) return false;
     bool graph = !grad_off && (on_graph(x) || (b && on_graph(b)) || (x->base && on_graph(x->base)));
-    if (graph || (b && b->dtype != x->dtype) || row_dtype(op, name, x, b, params) != x->dtype) return false;
+    if (graph || (b && b->dtype != x->dtype) || row_dtype(op, name, x, b, params, site) != x->dtype)
+        return false;
     if (b && b->storage == x->storage && b != x) return false;
     int64_t shape[TENSOR_MAX_DIMS];
     return !b || shape_equal(shape_of(b), shape_of(x)) ||
@@ -183,7 +184,7 @@ Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, c
 {
     if (check_operand(op, name, x, 1) || inplace_check(name, x)) return NULL;
     if (op->arity == 2 && (check_second(op, name, b) || check_places(op, name, x, b))) return NULL;
-    if (writes_directly(op, name, x, b, params) && !anomaly_on) {
+    if (writes_directly(op, name, x, b, params, site) && !anomaly_on) {
         Tensor *in[ROW_OPERANDS] = { x, b };
         ProfileSpan span;
         if (unlikely(graph_watches) && graph_note_op(op, name, in, op->arity, params)) return NULL;
@@ -213,7 +214,7 @@ int op_row_forward(OpCall *c)
     Tensor *a = c->input[0], *b = c->n > 1 ? c->input[1] : NULL;
     bool was = tensor_set_grad_enabled(false); /* op_apply records the call itself */
     Tensor *y = NULL;
-    int dtype = row_dtype(c->op, c->name, a, b, c->params);
+    int dtype = row_dtype(c->op, c->name, a, b, c->params, c->site);
     if (dtype >= 0 && !cast_operands(&a, &b, dtype)) y = row_run(c->op, c->name, a, b, c->params, c->site);
     tensor_set_grad_enabled(was);
     return y ? op_set_result(c, 0, y) : -1;

@@ -56,21 +56,37 @@ static int check_fits(const TensorOp *op, const char *name, const Tensor *a, con
     return 0;
 }
 
-static int check_nonzero(const TensorOp *op, const char *name, const Tensor *a, const Tensor *divisor)
+/* 1: found at once; another device than the CPU is not waited for. */
+static int look_for_zero(const TensorOp *op, const char *name, Tensor *divisor, const void *site)
+{
+    if (on_host(divisor->place)) {
+        Tensor *all = tensor_all(divisor);
+        return all ? tensor_item(all) == 0 : -1;
+    }
+    OpCall c;
+    CheckArgs args = {
+        .what = "the size of an integer divisor", .status = TENSOR_EVALUE, .low = 1, .high = INT64_MAX
+    };
+    call_begin(&c, op, NULL, 0, NULL, site), c.name = name;
+    return call_check(&c, tensor_to(tensor_ne_scalar(divisor, 0), TENSOR_I64), &args);
+}
+
+static int check_nonzero(const TensorOp *op, const char *name, const Tensor *a, const Tensor *divisor,
+                         const void *site)
 {
     TensorScope scope = tensor_scope_open();
-    Tensor *all = scope_failed(scope) ? NULL : tensor_all((Tensor *)(uintptr_t)divisor);
-    const bool good = all && tensor_item(all) != 0, bad = all && !good;
+    const int found = scope_failed(scope) ? -1 : look_for_zero(op, name, (Tensor *)(uintptr_t)divisor, site);
     tensor_scope_close(scope);
-    if (bad) fail_op(TENSOR_EVALUE, op, name, NULL, "%s by %s: an integer is divided by 0", S(a), S(divisor));
-    return good ? 0 : -1;
+    if (found == 1)
+        fail_op(TENSOR_EVALUE, op, name, NULL, "%s by %s: an integer is divided by 0", S(a), S(divisor));
+    return found ? -1 : 0;
 }
 
 /* Integers have no quotient by 0; a scalar wraps to their width. */
 static int check_divisor(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b,
-                         const double *params, int dtype)
+                         const double *params, int dtype, const void *site)
 {
-    if (op->row->by_x || b) return check_nonzero(op, name, a, b ? b : a);
+    if (op->row->by_x || b) return check_nonzero(op, name, a, b ? b : a, site);
     const int64_t c = (int64_t)params[0], low = dtype == TENSOR_U8    ? (uint8_t)c
                                                 : dtype == TENSOR_I32 ? (int32_t)c
                                                                       : c;
@@ -80,7 +96,7 @@ static int check_divisor(const TensorOp *op, const char *name, const Tensor *a, 
 }
 
 static COLD int check_integers(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b,
-                               const double *params, int dtype)
+                               const double *params, int dtype, const void *site)
 {
     const unsigned rules = op->row->rules;
     for (int i = 0; rules & ROW_TRUNCATED && i < op->row->params; i++)
@@ -88,7 +104,7 @@ static COLD int check_integers(const TensorOp *op, const char *name, const Tenso
             return fail_op(TENSOR_EVALUE, op, name, NULL, "%s %s: %s is NaN",
                            tensor_dtype_name((TensorDtype)dtype), S(a), op->row->param_name[i]);
     if ((rules & ROW_FITS) && check_fits(op, name, a, params, dtype)) return -1;
-    if ((rules & ROW_DIVIDES) && check_divisor(op, name, a, b, params, dtype)) return -1;
+    if ((rules & ROW_DIVIDES) && check_divisor(op, name, a, b, params, dtype, site)) return -1;
     if ((rules & ROW_EXPONENT) && check_exponent(op, name, a, params[0], dtype)) return -1;
     return dtype;
 }
@@ -117,7 +133,8 @@ static COLD int refuse_two_dtypes(const TensorOp *op, const char *name, const Te
                    S(b));
 }
 
-int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params)
+int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tensor *b, const double *params,
+              const void *site)
 {
     const OpRow *row = op->row;
     int dtype = !b || a->dtype == b->dtype ? a->dtype : promoted_pair(a, b);
@@ -138,5 +155,5 @@ int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tenso
         if (!is_integral(params[i])) return TENSOR_F32;
     if (dtype == TENSOR_BOOL && (row->types == ROW_WIDENED || row->types == ROW_WIDENED_BITS))
         dtype = TENSOR_I64; /* True + 1 is 2 */
-    return row->rules ? check_integers(op, name, a, b, params, dtype) : dtype;
+    return row->rules ? check_integers(op, name, a, b, params, dtype, site) : dtype;
 }

@@ -5,7 +5,6 @@
  *   grid_sample indices and weights from the grid by elementwise ops, then tap_sum: gradients of any order
  *   affine_grid y = base theta^T, base the homogeneous positions of all pixels */
 #include <math.h>
-#include "cpu/image/sampling.h"
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
@@ -402,16 +401,35 @@ typedef struct AffineParams {
     bool align_corners;
 } AffineParams;
 
-/* [pixels, n + 1]: x, y(, z), 1. */
+/* The centers of n pixels in a row, f64. */
+static Tensor *line_of_centers(int64_t n, bool align_corners, const Place *place)
+{
+    if (n == 1) return zeros_on(SHAPE(1), TENSOR_F64, place);
+    Tensor *i = tensor_mul_scalar(numbers_on(n, TENSOR_F64, place), 2);
+    i = align_corners ? tensor_div_scalar(i, (double)(n - 1))
+                      : tensor_div_scalar(tensor_add_scalar(i, 1), (double)n);
+    return tensor_sub_scalar(i, 1);
+}
+
+/* [pixels, n + 1]: x, y(, z), 1 of the center of each pixel, in [-1, 1], where -1 and 1 are the first and the
+ * last center, or their outer edges. */
 static Tensor *centers(const int64_t *size, int n, bool align_corners, int dtype, const Place *place)
 {
-    int64_t pixels = 1;
-    for (int d = 0; d < n; d++) pixels *= size[d];
-    Tensor *host = own(new_tensor(SHAPE(pixels, n + 1), TENSOR_F64, &cpu_place)),
-           *base = own(new_tensor(SHAPE(pixels, n + 1), dtype, place));
-    if (!host || !base) return NULL;
-    pixel_centers(size, n, align_corners, host->data);
-    return raw_copy(base, host) ? NULL : base;
+    int64_t shape[4];
+    for (int d = 0; d < n; d++) shape[d] = size[d];
+    shape[n] = n + 1;
+    Tensor *base = own(new_tensor((TensorShape){ n + 1, shape }, dtype, place));
+    for (int d = 0; base && d <= n; d++) {
+        Tensor *column = own(new_layer(base, n, d)), *line;
+        if (!column || (d == n && raw_fill(column, 1))) return NULL;
+        if (d == n) break;
+        int64_t along[3] = { 1, 1, 1 };
+        const int from = n - 1 - d;
+        along[from] = size[from];
+        line = tensor_reshape(line_of_centers(size[from], align_corners, place), (TensorShape){ n, along });
+        if (!line || raw_copy(column, line)) return NULL;
+    }
+    return tensor_reshape(base, SHAPE(-1, n + 1));
 }
 
 static int affine_compose(OpCall *c)

@@ -3,10 +3,10 @@
  *   resample      y = M x along each of the last dimensions; M [out, in] has few weights a row; dx = M^T dy
  *   interpolate   sizes, scales and modes as in PyTorch; area is adaptive_avg_pool
  *
- * resample with `transposed` is M^T, which gathers as well: sampling.h makes tables of both, and kernels get
- * only weights. */
+ * resample with `transposed` is M^T, which gathers as well: resample_table makes tables of both, and kernels
+ * get only weights. */
 #include <math.h>
-#include "cpu/image/sampling.h"
+#include "cpu/image/resample_taps.h"
 #include "op/shape/shape_op.h"
 #include "pool.h"
 
@@ -45,50 +45,27 @@ static ResampleWeights weights_of(TensorInterpolation mode)
     return mode == TENSOR_BICUBIC ? RESAMPLE_CUBIC : RESAMPLE_LINEAR;
 }
 
-/* A table in memory of the open scope, made on the host. */
-typedef struct Table {
-    Tensor *start, *index, *weight;
-    ResampleTable of;
-} Table;
-
-static int new_table(Table *t, int64_t rows, int64_t entries)
+/* The kernel's view of a line, or of its transpose: a table where y lies, with weights of its dtype, in
+ * memory of the open scope; none if it is a copy. */
+static int axis_of(OpCall *c, const ResampleLine *line, bool transposed, const Tensor *y, ResampleAxis *to)
 {
-    t->start = own(new_tensor(SHAPE(rows + 1), TENSOR_I64, &cpu_place));
-    t->index = own(new_tensor(SHAPE(entries), TENSOR_I64, &cpu_place));
-    t->weight = own(new_tensor(SHAPE(entries), TENSOR_F64, &cpu_place));
-    if (!t->start || !t->index || !t->weight) return -1;
-    t->of = (ResampleTable){ t->start->data, t->index->data, t->weight->data };
-    return 0;
-}
-
-/* To where the kernel reads it, in its dtype. */
-static int carry_table(Table *t, int dtype, const Place *place)
-{
-    return (t->weight = own(raw_cast(t->weight, dtype))) && (t->weight = carried(t->weight, place)) &&
-                   (t->start = carried(t->start, place)) && (t->index = carried(t->index, place))
-               ? 0
-               : -1;
-}
-
-/* The kernel's view of a line, or of its transpose: its table, with weights of y's dtype; none if it is a
- * copy. */
-static int axis_of(const ResampleLine *a, bool transposed, const Tensor *y, ResampleAxis *to)
-{
-    Table forward, table;
-    *to = (ResampleAxis){ .in = transposed ? a->out : a->in, .out = transposed ? a->in : a->out };
-    if (resample_is_copy(a)) return 0;
-    const int64_t taps = resample_most_taps(a);
-    to->taps = transposed || a->antialias ? 0 : taps;
-    if (new_table(&forward, a->out, a->out * taps)) return -1;
-    resample_fill(a, forward.of);
-    table = forward;
-    if (transposed) {
-        if (new_table(&table, a->in, forward.of.start[a->out])) return -1;
-        resample_transpose(a, forward.of, table.of);
-    }
-    if (carry_table(&table, y->dtype, y->place)) return -1;
-    to->start = table.start->data, to->index = table.index->data, to->weight = table.weight->data;
-    return 0;
+    *to = (ResampleAxis){ .in = transposed ? line->out : line->in, .out = transposed ? line->in : line->out };
+    if (resample_is_copy(line)) return 0;
+    const int64_t taps = resample_most_taps(line), n = line->out * taps;
+    to->taps = transposed || line->antialias ? 0 : taps;
+    Tensor *start = own(new_tensor(SHAPE(to->out + 1), TENSOR_I64, y->place)),
+           *index = own(new_tensor(SHAPE(n), TENSOR_I64, y->place)),
+           *weight = own(new_tensor(SHAPE(n), y->dtype, y->place));
+    if (!start || !index || !weight) return -1;
+    to->start = start->data, to->index = index->data, to->weight = weight->data;
+    ResampleTableArgs args = { .line = *line,
+                               .dtype = y->dtype,
+                               .transposed = transposed,
+                               .taps = taps,
+                               .start = start->data,
+                               .index = index->data,
+                               .weight = weight->data };
+    return RUN_KERNEL(c->name, y->place, resample_table, &args);
 }
 
 static int forward(OpCall *c)
@@ -109,7 +86,7 @@ static int forward(OpCall *c)
                                     .in = p->transposed ? p->size.dim[d] : x->shape[2 + d],
                                     .out = p->transposed ? x->shape[2 + d] : p->size.dim[d],
                                     .scale = p->scale_factors[d] };
-        if (axis_of(&line, p->transposed, y, &args.axis[WINDOW_RANK - spatial + d])) return -1;
+        if (axis_of(c, &line, p->transposed, y, &args.axis[WINDOW_RANK - spatial + d])) return -1;
     }
     return RUN_KERNEL(c->name, x->place, resample, &args) ? -1 : pool_deliver(out, y);
 }

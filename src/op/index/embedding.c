@@ -46,10 +46,12 @@ int embedding_check_norm(OpCall *c, double max_norm)
     return max_norm >= 0 ? 0 : op_fail(c, TENSOR_EVALUE, "max_norm = %g: want 0 (none) or more", max_norm);
 }
 
-/* The rows that index names, each once and in order, as a list on the host. */
-static Tensor *rows_named(const Tensor *index, int64_t rows)
+/* The rows that index names, each once and in order; on another device than the CPU as index names them:
+ * equal ones are written with equal values. */
+static Tensor *rows_named(Tensor *index, int64_t rows)
 {
-    Tensor *host = host_copy(index, TENSOR_I64), *named = zeros_on(SHAPE(rows), TENSOR_BOOL, &cpu_place),
+    if (!on_host(index->place)) return tensor_reshape(tensor_to(index, TENSOR_I64), SHAPE(-1));
+    Tensor *host = own(raw_cast(index, TENSOR_I64)), *named = zeros_on(SHAPE(rows), TENSOR_BOOL, &cpu_place),
            *last = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
     if (!host || !named || !last) return NULL;
     host_last(host->data, host->numel, named->data, last->data);
@@ -62,7 +64,7 @@ Tensor *embedding_renorm(Tensor *y, Tensor *weight, Tensor *index, double max_no
     if (!y || max_norm == 0) return y;
     const TensorScope scope = tensor_scope_open();
     const bool was = tensor_set_grad_enabled(false);
-    Tensor *list = carried(rows_named(index, weight->shape[0]), weight->place);
+    Tensor *list = rows_named(index, weight->shape[0]);
     Tensor *rows = list ? embedding_held(tensor_index_select(weight, 0, list), max_norm, norm_type) : NULL;
     Tensor *written = rows ? tensor_index_put_(weight, TENSORS(list), rows) : NULL;
     tensor_set_grad_enabled(was);
@@ -163,16 +165,34 @@ static int place_shape(OpCall *c)
     return op_set_output(c, 0, SHAPE(p->rows, g->shape[g->ndim - 1]), (TensorDtype)g->dtype);
 }
 
-/* g with each row divided by how often its index is there, halves in f32; on the graph. */
-static Tensor *by_frequency(Tensor *index, Tensor *g, int64_t rows)
+/* How often each index is there. */
+static Tensor *frequency_here(Tensor *index, int64_t rows)
 {
-    Tensor *host = host_copy(index, TENSOR_I64), *count = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
+    Tensor *list = own(raw_cast(index, TENSOR_I64)), *count = zeros_on(SHAPE(rows), TENSOR_I64, &cpu_place);
     Tensor *each = own(new_tensor(shape_of(index), TENSOR_F64, &cpu_place));
-    if (!host || !count || !each) return NULL;
-    host_frequency(host->data, host->numel, rows, count->data,
+    if (!list || !count || !each) return NULL;
+    host_frequency(list->data, list->numel, rows, count->data,
                    each->data); /* what is outside, adding refuses */
-    if (!(each = own(raw_cast(each, g->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32)))) return NULL;
-    each = carried(each, g->place);
+    return each;
+}
+
+static Tensor *frequency_there(OpCall *c, const Tensor *index, int64_t rows)
+{
+    Tensor *count = zeros_on(SHAPE(rows), TENSOR_F64, index->place),
+           *ones = own(new_tensor(SHAPE(index->numel), TENSOR_F64, index->place)),
+           *each = own(new_tensor(shape_of(index), TENSOR_F64, index->place));
+    const IndexPlan plan = plan_of(index, rows, 1);
+    if (!count || !ones || !each || raw_fill(ones, 1) || run_scatter_add(c, &plan, ones, index, count) ||
+        run_gather(c, &plan, count, index, each))
+        return NULL;
+    return each;
+}
+
+/* g with each row divided by that, halves in f32; on the graph. */
+static Tensor *by_frequency(OpCall *c, Tensor *index, Tensor *g, int64_t rows)
+{
+    Tensor *each = on_host(g->place) ? frequency_here(index, rows) : frequency_there(c, index, rows);
+    each = each ? own(raw_cast(each, g->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32)) : NULL;
     return each ? tensor_div(g, tensor_unsqueeze(each, -1)) : NULL;
 }
 
@@ -180,7 +200,7 @@ static int place_forward(OpCall *c)
 {
     const PlaceParams *p = op_params(c);
     Tensor *index = op_input(c, 0), *g = op_input(c, 1), *y = op_output(c, 0);
-    if (p->scale_grad_by_freq && p->rows) g = by_frequency(index, g, p->rows);
+    if (p->scale_grad_by_freq && p->rows) g = by_frequency(c, index, g, p->rows);
     g = g ? own(raw_contiguous(g)) : NULL;
     Tensor *sum = g && g->dtype != y->dtype ? own(new_tensor(shape_of(y), g->dtype, y->place)) : y;
     if (!g || !sum || raw_fill(sum, 0)) return -1;
@@ -197,7 +217,7 @@ static int place_grad(OpCall *c, Tensor *dy, Tensor **dx)
     Tensor *index = op_saved(c, 0);
     dx[1] = index ? tensor_embedding(index, dy) : NULL;
     if (dx[1] && p->scale_grad_by_freq && p->rows)
-        dx[1] = tensor_to(by_frequency(index, dx[1], p->rows), (TensorDtype)dy->dtype);
+        dx[1] = tensor_to(by_frequency(c, index, dx[1], p->rows), (TensorDtype)dy->dtype);
     if (!dx[1] || p->padding_idx < 0) return dx[1] ? 0 : -1;
     Tensor *padded = tensor_eq_scalar(index, (double)p->padding_idx);
     dx[1] = padded ? tensor_masked_fill(dx[1], tensor_unsqueeze(padded, -1), 0) : NULL;
@@ -244,9 +264,11 @@ static int one_hot_shape(OpCall *c)
                        p->num_classes == -1 ? " where there is no index to count them by"
                                             : ", or -1 for the largest index plus one");
     if (p->num_classes == -1) {
-        Tensor *host = host_copy(index, TENSOR_I64);
-        if (!host) return -1;
-        p->num_classes = host_largest(host->data, host->numel) + 1;
+        Tensor *most = tensor_max(tensor_to(index, TENSOR_I64));
+        if (!most) return -1;
+        p->num_classes = (int64_t)tensor_item(most) + 1;
+        if (tensor_error_code()) return -1;
+        if (p->num_classes < 0) p->num_classes = 0;
     }
     for (int d = 0; d < index->ndim; d++) shape[d] = index->shape[d];
     shape[index->ndim] = p->num_classes;

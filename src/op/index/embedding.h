@@ -15,5 +15,8 @@ Tensor *embedding_held(Tensor *rows, double max_norm, double norm_type);
  * were held to max_norm in place (0: left alone); NULL where that failed, and then nothing was written. */
 Tensor *embedding_renorm(Tensor *y, Tensor *weight, Tensor *index, double max_norm, double norm_type);
 
+/* embedding_bag_there - embedding_bag of checked operands on another device than the CPU. */
+Tensor *embedding_bag_there(OpCall *c);
+
 #pragma GCC visibility pop
 #endif

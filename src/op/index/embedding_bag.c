@@ -4,7 +4,8 @@
  *   mean  the same by the bag's count, without weights
  *   max   y_bd = the largest weight[i_k, d]; the first one, for the gradient
  *
- * The host assigns each index to a bag; indices equal to padding_idx belong to none.  Empty bags give 0. */
+ * The CPU assigns each index to a bag; indices equal to padding_idx belong to none.  Empty bags give 0.
+ * embedding_bag_there.c does it on another device. */
 #include "cpu/index/bags.h"
 #include "cpu/index/host_index.h"
 #include "embedding.h"
@@ -15,7 +16,7 @@ const TensorEmbeddingBagArgs tensor_embedding_bag_defaults = { TENSOR_EMBEDDING_
 typedef struct Bags {
     int64_t n, kept;                /* bags; indices that count */
     Tensor *index, *bag, *position; /* i64: the kept indices, the bag and the place of each */
-    Tensor *count;                  /* i64 on the host: how many in each bag */
+    Tensor *count;                  /* i64: how many in each bag */
 } Bags;
 
 /* ---- bags ------------------------------------------------------------------------------------ */
@@ -67,17 +68,17 @@ static int make_bags(OpCall *c, Bags *s)
 {
     const TensorEmbeddingBagArgs *p = op_params(c);
     Tensor *index = op_input(c, 0), *given = op_input(c, 2),
-           *offsets = given ? host_copy(given, TENSOR_I64) : NULL;
-    Tensor *host = host_copy(index, TENSOR_I64);
+           *offsets = given ? own(raw_cast(given, TENSOR_I64)) : NULL;
+    Tensor *list = own(raw_cast(index, TENSOR_I64));
     const int64_t m = index->numel, rows = op_input(c, 1)->shape[0],
                   padding = p->padding_idx < 0 ? p->padding_idx + rows : p->padding_idx;
-    if (!host || (given && (!offsets || check_offsets(c, offsets, m)))) return -1;
+    if (!list || (given && (!offsets || check_offsets(c, offsets, m)))) return -1;
     s->n = given ? offsets->numel - p->include_last_offset : index->shape[0], s->kept = 0;
     s->index = list_of(m), s->bag = list_of(m), s->position = list_of(m),
     s->count = zeros_on(SHAPE(s->n), TENSOR_I64, &cpu_place);
     if (!s->index || !s->bag || !s->position || !s->count) return -1;
-    if (check_indices(c, index, host, rows)) return -1;
-    s->kept = bags_sort(&(BagIndex){ .index = host->data,
+    if (check_indices(c, list, rows)) return -1;
+    s->kept = bags_sort(&(BagIndex){ .index = list->data,
                                      .offsets = offsets ? offsets->data : NULL,
                                      .m = m,
                                      .n = s->n,
@@ -88,9 +89,9 @@ static int make_bags(OpCall *c, Bags *s)
                                      .bag = s->bag->data,
                                      .position = s->position->data,
                                      .count = s->count->data });
-    Tensor **const list[] = { &s->index, &s->bag, &s->position };
+    Tensor **const part[] = { &s->index, &s->bag, &s->position };
     for (int i = 0; i < 3; i++)
-        if (!(*list[i] = carried(tensor_narrow(*list[i], 0, 0, s->kept), op_input(c, 1)->place))) return -1;
+        if (!(*part[i] = tensor_narrow(*part[i], 0, 0, s->kept))) return -1;
     return 0;
 }
 
@@ -107,8 +108,8 @@ static Tensor *picked(OpCall *c, const Bags *s)
 }
 
 /* added: rows of x, [., width], added to `size` rows of zeros as they come, not laid side by side first: row
- * to_k of y += w_k times row from_k of x (w NULL: 1).  dx is the same with `from` and `to` exchanged.  On the
- * host, in f32 or f64. */
+ * to_k of y += w_k times row from_k of x (w NULL: 1).  dx is the same with `from` and `to` exchanged.  In f32
+ * or f64. */
 typedef struct AddedParams {
     int64_t size;
     bool weighted; /* w is given */
@@ -187,7 +188,7 @@ static Tensor *added(Tensor *x, Tensor *from, Tensor *to, Tensor *w, int64_t siz
     return APPLY(&op_added, &((AddedParams){ size, w != NULL }), x, from, to, w);
 }
 
-/* The rows laid side by side: with max_norm or scale_grad_by_freq, for halves and on a device. */
+/* The rows laid side by side: with max_norm or scale_grad_by_freq, and for halves. */
 static Tensor *laid_out(OpCall *c, const Bags *s, Tensor *each, int dtype)
 {
     Tensor *rows = picked(c, s);
@@ -204,13 +205,12 @@ static Tensor *summed(OpCall *c, const Bags *s)
     const TensorEmbeddingBagArgs *p = op_params(c);
     Tensor *weight = op_input(c, 1), *each = op_input(c, 3);
     const int dtype = weight->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    const bool as_they_come =
-        on_host(weight->place) && weight->dtype == dtype && p->max_norm == 0 && !p->scale_grad_by_freq;
+    const bool as_they_come = weight->dtype == dtype && p->max_norm == 0 && !p->scale_grad_by_freq;
     if (each && !(each = tensor_index_select(tensor_reshape(each, SHAPE(each->numel)), 0, s->position)))
         return NULL;
     Tensor *y = as_they_come ? added(weight, s->index, s->bag, each, s->n) : laid_out(c, s, each, dtype);
     if (p->mode == TENSOR_BAG_MEAN && y) {
-        Tensor *count = carried(own(raw_cast(s->count, dtype)), weight->place);
+        Tensor *count = own(raw_cast(s->count, dtype));
         y = count ? tensor_div(y, tensor_unsqueeze(tensor_clamp(count, 1, 0x1p62), 1)) : NULL;
     }
     return y ? tensor_to(y, (TensorDtype)weight->dtype) : NULL;
@@ -219,11 +219,11 @@ static Tensor *summed(OpCall *c, const Bags *s)
 /* For each bag and column the number of the first largest of rows; 0 for empty bags. */
 static Tensor *winners(const Bags *s, Tensor *rows)
 {
-    Tensor *w = host_copy(rows, TENSOR_F64), *bag = host_copy(s->bag, TENSOR_I64),
+    Tensor *w = own(raw_cast(rows, TENSOR_F64)), *bag = own(raw_contiguous(s->bag)),
            *at = zeros_on(SHAPE(s->n, rows->shape[1]), TENSOR_I64, &cpu_place);
     if (!w || !at || !bag) return NULL;
     bags_largest(w->data, bag->data, s->kept, rows->shape[1], at->data);
-    return carried(at, rows->place);
+    return at;
 }
 
 static Tensor *largest(OpCall *c, const Bags *s)
@@ -235,16 +235,17 @@ static Tensor *largest(OpCall *c, const Bags *s)
         return zero && none ? tensor_add(zero, tensor_sum(none, 0)) : NULL; /* on the graph, as others are */
     }
     Tensor *rows = picked(c, s);
-    Tensor *at = rows ? winners(s, rows) : NULL,
-           *empty = carried(own(raw_cast(s->count, TENSOR_BOOL)), weight->place);
-    Tensor *y = at && empty ? tensor_gather(rows, 0, at) : NULL;
-    return y ? tensor_masked_fill(y, tensor_unsqueeze(tensor_logical_not(empty), 1), 0) : NULL;
+    Tensor *at = rows ? winners(s, rows) : NULL, *some = own(raw_cast(s->count, TENSOR_BOOL));
+    Tensor *y = at && some ? tensor_gather(rows, 0, at) : NULL;
+    return y ? tensor_masked_fill(y, tensor_unsqueeze(tensor_logical_not(some), 1), 0) : NULL;
 }
 
 static int compose(OpCall *c)
 {
     Bags s;
-    if (check(c) || make_bags(c, &s)) return -1;
+    if (check(c)) return -1;
+    if (!on_host(op_input(c, 1)->place)) return op_set_result(c, 0, embedding_bag_there(c));
+    if (make_bags(c, &s)) return -1;
     return op_set_result(c, 0,
                          ((const TensorEmbeddingBagArgs *)op_params(c))->mode == TENSOR_BAG_MAX
                              ? largest(c, &s)

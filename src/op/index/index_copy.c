@@ -5,7 +5,7 @@
  *   index_fill   y = x with slice index_k = value, a number or a tensor of rank 0
  *                dx = dy, 0 where written; dvalue = the sum of dy there
  *
- * The host computes, for each slice of x, whether it is written and by which slice of source.  The rest is a
+ * Computed first, for each slice of x: whether it is written and by which slice of source.  The rest is a
  * recorded selection between x and slices of source. */
 #include "cpu/index/host_index.h"
 #include "index_plan.h"
@@ -15,22 +15,32 @@ typedef struct FillParams {
     double value;
 } FillParams;
 
+/* The same on another device than the CPU, by a fold of the places in index. */
+static int settle_there(OpCall *c, int64_t n, TensorShape line, Tensor **written, Tensor **from)
+{
+    const Tensor *index = op_input(c, 1);
+    const IndexPlan plan = { .outer = 1, .n = n, .m = index->numel, .inner = 1, .shared = true };
+    Tensor *last = last_writers(c, &plan, index, SHAPE(n));
+    *written = tensor_reshape(tensor_ge_scalar(last, 0), line);
+    *from = tensor_clamp(last, 0, 0x1p62);
+    return *written && *from ? 0 : -1;
+}
+
 /* Of x's slices in dim: written as a bool of shape [1, ..., n, ..., 1], and from which position of index. */
 static int settle(OpCall *c, int *dim, Tensor **written, Tensor **from)
 {
     Tensor *x = op_input(c, 0), *index = op_input(c, 1);
     if (index->ndim > 1) return op_fail(c, TENSOR_ESHAPE, "index %s: want a list, one dimension", S(index));
     if (call_index_dtype(c, index) || (*dim = call_dim(c, *dim, shape_of(x))) < 0) return -1;
-    int64_t n = x->ndim ? x->shape[*dim] : 1, line[TENSOR_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) line[d] = d == *dim ? n : 1;
-    Tensor *list = host_copy(index, TENSOR_I64),
-           *mask = zeros_on((TensorShape){ x->ndim, line }, TENSOR_BOOL, &cpu_place);
-    Tensor *source = zeros_on(SHAPE(n), TENSOR_I64, &cpu_place);
-    if (!list || !mask || !source || check_indices(c, index, list, n)) return -1;
-    host_last(list->data, list->numel, mask->data, source->data);
-    *written = carried(mask, x->place);
-    *from = *written ? carried(source, x->place) : NULL;
-    return *from ? 0 : -1;
+    int64_t n = x->ndim ? x->shape[*dim] : 1, size[TENSOR_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) size[d] = d == *dim ? n : 1;
+    const TensorShape line = { x->ndim, size };
+    if (!on_host(x->place)) return settle_there(c, n, line, written, from);
+    Tensor *list = own(raw_cast(index, TENSOR_I64));
+    *written = zeros_on(line, TENSOR_BOOL, &cpu_place), *from = zeros_on(SHAPE(n), TENSOR_I64, &cpu_place);
+    if (!list || !*written || !*from || check_indices(c, list, n)) return -1;
+    host_last(list->data, list->numel, (*written)->data, (*from)->data);
+    return 0;
 }
 
 static int copy_compose(OpCall *c)

@@ -1,5 +1,4 @@
 /* index_plan.c - see index_plan.h. */
-#include "cpu/index/host_index.h"
 #include "index_plan.h"
 
 int call_index_dtype(OpCall *c, const Tensor *index)
@@ -29,10 +28,11 @@ int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, 
                    (long long)value, where, S(index), (long long)n - 1);
 }
 
-int check_indices(OpCall *c, const Tensor *index, const Tensor *host, int64_t n)
+int check_indices(OpCall *c, const Tensor *index, int64_t n)
 {
-    const int64_t bad = host_outside(host->data, host->numel, 0, n);
-    return bad < 0 ? 0 : fail_index(c, index, bad, ((const int64_t *)host->data)[bad], n);
+    CheckArgs a = { .what = "index", .status = TENSOR_EINDEX, .high = n - 1 };
+    const int found = call_check(c, index, &a);
+    return found == 1 ? fail_index(c, index, a.bad_at, a.bad_value, n) : found;
 }
 
 IndexPlan index_plan(TensorShape x, const Tensor *index, int dim)
@@ -71,9 +71,7 @@ static int run_by(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor
     Tensor *list = own(raw_cast(index, TENSOR_I64));
     if (!list) return -1;
     if (list->numel == 0 || p->outer == 0 || p->inner == 0) return 0;
-    GatherArgs args = { .op = c->name,
-                        .site = c->site,
-                        .dtype = dst->dtype,
+    GatherArgs args = { .dtype = dst->dtype,
                         .outer = p->outer,
                         .n = p->n,
                         .m = p->m,
@@ -84,6 +82,7 @@ static int run_by(OpCall *c, const IndexPlan *p, const Tensor *src, const Tensor
                         .fold = (int)how,
                         .include_self = include_self,
                         .bad_at = -1 };
+    outermost_call(c, &args.op, &args.site);
     args.index_outer = p->shared ? 0 : p->m * p->inner;
     args.index_row = p->shared ? 1 : p->inner;
     args.index_inner = p->shared ? 0 : 1;
@@ -110,6 +109,16 @@ int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const T
     Tensor *wide_src = own(raw_cast(src, TENSOR_F32)), *wide = own(raw_cast(dst, TENSOR_F32));
     if (!wide_src || !wide || run(c, plan, wide_src, index, wide, SCATTER_ADD)) return -1;
     return raw_copy(dst, wide);
+}
+
+Tensor *last_writers(OpCall *c, const IndexPlan *p, const Tensor *index, TensorShape shape)
+{
+    const Place *place = index->place;
+    Tensor *last = own(new_tensor(shape, TENSOR_I64, place)), *rows = numbers_on(p->m, TENSOR_I64, place),
+           *each = own(new_tensor(SHAPE(p->outer, p->m, p->inner), TENSOR_I64, place));
+    Tensor *column = rows ? own(new_view(rows, 2, (int64_t[]){ p->m, 1 }, (int64_t[]){ 1, 1 }, 0)) : NULL;
+    if (!last || !each || !column || raw_fill(last, -1) || raw_copy(each, column)) return NULL;
+    return run_scatter_fold(c, p, INTO_AMAX, true, each, index, last) ? NULL : last;
 }
 
 int run_scatter_fold(OpCall *c, const IndexPlan *plan, FoldKind how, bool include_self, const Tensor *src,

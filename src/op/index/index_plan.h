@@ -15,9 +15,9 @@ int call_source_dtype(OpCall *c, const Tensor *source, const Tensor *x);
 /* fail_index - EINDEX: the value at a row-major position of index is not one of n.  Returns -1. */
 int fail_index(OpCall *c, const Tensor *index, int64_t position, int64_t value, int64_t n) COLD;
 
-/* check_indices - 0, or -1 as fail_index where host, index as a dense i64 tensor on the CPU, has a value
- * outside [0, n). */
-int check_indices(OpCall *c, const Tensor *index, const Tensor *host, int64_t n);
+/* check_indices - 0, or -1 as fail_index where index has a value outside [0, n), unless its device tells
+ * that late. */
+int check_indices(OpCall *c, const Tensor *index, int64_t n);
 
 /* An index along one dimension of a tensor of some shape. */
 typedef struct IndexPlan {
@@ -39,6 +39,10 @@ int run_gather(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor
 int run_scatter_add(OpCall *c, const IndexPlan *plan, const Tensor *src, const Tensor *index, Tensor *dst);
 int run_scatter_fold(OpCall *c, const IndexPlan *plan, FoldKind how, bool include_self, const Tensor *src,
                      const Tensor *index, Tensor *dst);
+
+/* last_writers - i64, of a shape that is [outer, n, inner] of the plan: which of the m places of index names
+ * the element last; -1: none does.  By the kernels of index's device. */
+Tensor *last_writers(OpCall *c, const IndexPlan *plan, const Tensor *index, TensorShape shape);
 
 #pragma GCC visibility pop
 

@@ -3,8 +3,8 @@
  *   index      y[k...] = x[i_k, :, j_k, ...]
  *   index_put  y = x with y[i_k, :, j_k, ...] = or += values[k...]
  *
- * A NULL operand stands for a whole dimension.  The host converts the indices to positions in the indexed
- * dimensions, joined to one; the rest is a recorded index_select, index_copy or index_add.  The dimensions of
+ * A NULL operand stands for a whole dimension.  The indices become positions in the indexed dimensions,
+ * joined to one; the rest is a recorded index_select, index_copy or index_add.  The dimensions of
  * the indices replace the indexed ones if these are adjacent, else they come first.  Negative indices count
  * from the end; a mask (bool, u8) stands for its nonzero indices. */
 #include "cpu/index/host_index.h"
@@ -25,55 +25,62 @@ typedef struct Rows {
 
 static bool is_mask(const Tensor *index) { return index->dtype == TENSOR_BOOL || index->dtype == TENSOR_U8; }
 
-/* The index of dimension d, or of several for a mask, as i64 tensors on the host; returns how many, or -1. */
+/* The index of dimension d, or of several for a mask, as i64 tensors; returns how many, or -1. */
 static int unpack(OpCall *c, const Tensor *x, Tensor *index, int d, Tensor **list)
 {
     if (!is_mask(index)) {
         if (call_index_dtype(c, index)) return -1;
         if (d == x->ndim) return op_fail(c, TENSOR_EINDEX, "more indices than %s has dimensions", S(x));
-        return (list[d] = host_copy(index, TENSOR_I64)) ? 1 : -1;
+        return (list[d] = own(raw_cast(index, TENSOR_I64))) ? 1 : -1;
     }
     bool fits = index->ndim > 0 && d + index->ndim <= x->ndim;
     for (int i = 0; fits && i < index->ndim; i++) fits = index->shape[i] == x->shape[d + i];
     if (!fits)
         return op_fail(c, TENSOR_ESHAPE, "mask %s for %s from dimension %d on: want equal sizes", S(index),
                        S(x), d);
-    Tensor *found = tensor_nonzero(index), *host = found ? host_copy(found, TENSOR_I64) : NULL;
-    for (int i = 0; host && i < index->ndim; i++)
-        if (!(list[d + i] = own(new_layer(host, 1, i)))) return -1;
-    return host ? index->ndim : -1;
+    Tensor *found = tensor_nonzero(index);
+    for (int i = 0; found && i < index->ndim; i++)
+        if (!(list[d + i] = own(new_layer(found, 1, i)))) return -1;
+    return found ? index->ndim : -1;
 }
 
-/* The same with negative ones counted from the end. */
-static Tensor *wrapped(OpCall *c, const Tensor *x, int d, Tensor *index)
+/* Indices of x's dimension d: those from -n to n - 1 are. */
+static int check_index(OpCall *c, const Tensor *x, int d, const Tensor *index)
 {
-    Tensor *from = own(raw_contiguous(index)), *to = own(new_tensor(shape_of(index), TENSOR_I64, &cpu_place));
-    if (!from || !to) return NULL;
-    const int64_t n = x->shape[d], bad = host_outside(from->data, from->numel, -n, n);
-    if (bad >= 0) {
-        int64_t at[TENSOR_MAX_DIMS], rest = bad;
-        for (int k = from->ndim - 1; k >= 0; rest /= from->shape[k], k--) at[k] = rest % from->shape[k];
-        op_fail(c, TENSOR_EINDEX,
-                "index %lld at position %s of %s, for dimension %d of %s: want %lld to %lld",
-                (long long)((const int64_t *)from->data)[bad], shape_text((TensorShape){ from->ndim, at }),
-                S(from), d, S(x), (long long)-n, (long long)n - 1);
-        return NULL;
+    const int64_t n = x->shape[d];
+    CheckArgs a = { .what = "index", .status = TENSOR_EINDEX, .low = -n, .high = n - 1 };
+    const int found = call_check(c, index, &a);
+    if (found != 1) return found;
+    int64_t at[TENSOR_MAX_DIMS], rest = a.bad_at;
+    for (int k = index->ndim - 1; k >= 0; rest /= index->shape[k], k--) at[k] = rest % index->shape[k];
+    return op_fail(c, TENSOR_EINDEX,
+                   "index %lld at position %s of %s, for dimension %d of %s: want %lld to %lld",
+                   (long long)a.bad_value, shape_text((TensorShape){ index->ndim, at }), S(index), d, S(x),
+                   (long long)-n, (long long)n - 1);
+}
+
+/* Joins them to positions in the dimensions before, if there are some. */
+static int join(OpCall *c, int64_t n, const Tensor *index, TensorShape shape, bool first, Tensor *to)
+{
+    const Tensor *wide = index;
+    if (!(index->flags & FLAG_CONTIGUOUS) || !shape_equal(shape_of(index), shape)) {
+        Tensor *copy = own(new_tensor(shape, TENSOR_I64, to->place));
+        if (!copy || raw_copy(copy, index)) return -1;
+        wide = copy;
     }
-    host_wrap(from->data, from->numel, n, to->data);
-    return to;
+    IndexJoinArgs args = { .count = to->numel, .n = n, .first = first, .index = wide->data, .at = to->data };
+    return RUN_KERNEL(c->name, to->place, index_join, &args);
 }
 
 static int positions(OpCall *c, const Tensor *x, Tensor *const *list, const Rows *r, Tensor *to)
 {
-    TensorShape shape = { r->ndim, r->shape };
-    Tensor *wide = own(new_tensor(shape, TENSOR_I64, &cpu_place));
-    int64_t *at = to->data;
-    if (!wide || raw_fill(to, 0)) return -1;
+    bool first = true;
     for (int d = 0; d < x->ndim; d++) {
-        Tensor *index = list[d] ? wrapped(c, x, d, list[d]) : NULL;
         if (!list[d]) continue;
-        if (!index || raw_copy(wide, index)) return -1;
-        host_combine(at, to->numel, x->shape[d], wide->data);
+        if (check_index(c, x, d, list[d]) ||
+            join(c, x->shape[d], list[d], (TensorShape){ r->ndim, r->shape }, first, to))
+            return -1;
+        first = false;
     }
     return 0;
 }
@@ -119,11 +126,8 @@ static int make_rows(OpCall *c, const Tensor *x, int first, Rows *r)
     }
     if (r->ndim + x->ndim - r->leading > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "the result has more than %d dimensions", TENSOR_MAX_DIMS);
-    Tensor *host =
-        own(new_tensor(SHAPE(shape_count((TensorShape){ r->ndim, r->shape })), TENSOR_I64, &cpu_place));
-    if (!host || positions(c, x, list, r, host)) return -1;
-    r->at = carried(host, x->place);
-    return r->at ? 0 : -1;
+    r->at = own(new_tensor(SHAPE(shape_count((TensorShape){ r->ndim, r->shape })), TENSOR_I64, x->place));
+    return r->at ? positions(c, x, list, r, r->at) : -1;
 }
 
 /* x's dimensions with those of the indices in the place of the indexed ones. */
@@ -207,6 +211,30 @@ Tensor *tensor_index_tensors(Tensor *x, TensorList indices)
 
 const TensorIndexPutArgs tensor_index_put_defaults = { TENSOR_INDEX_PUT_DEFAULTS };
 
+/* On another device than the CPU, where one mask alone is given for one value: a selection, for which nothing
+ * is counted.  NULL: it is another case. */
+static Tensor *selected(OpCall *c, Tensor *x, Tensor *value)
+{
+    int64_t shape[TENSOR_MAX_DIMS];
+    int d = -1;
+    for (int i = 2; i < op_inputs(c); i++) {
+        if (!op_input(c, i)) continue;
+        if (d >= 0) return NULL;
+        d = i - 2;
+    }
+    Tensor *mask = d >= 0 ? op_input(c, d + 2) : NULL;
+    if (!mask || !is_mask(mask) || on_host(x->place) || value->numel != 1 || value->dtype != x->dtype ||
+        mask->ndim == 0 || d + mask->ndim > x->ndim || op_inputs(c) - 3 + mask->ndim > x->ndim)
+        return NULL;
+    for (int i = d; i < x->ndim; i++) {
+        const bool masked = i - d < mask->ndim;
+        if (masked && mask->shape[i - d] != x->shape[i]) return NULL;
+        shape[i - d] = masked ? x->shape[i] : 1;
+    }
+    mask = tensor_reshape(mask, (TensorShape){ x->ndim - d, shape });
+    return mask ? tensor_where(as_mask(mask), tensor_reshape(value, SHAPE()), x) : NULL;
+}
+
 static int put_compose(OpCall *c)
 {
     const TensorIndexPutArgs *p = op_params(c);
@@ -214,6 +242,8 @@ static int put_compose(OpCall *c)
     Rows r;
     int64_t dim[2 * TENSOR_MAX_DIMS];
     if (!values) return op_fail(c, TENSOR_EVALUE, "no values given");
+    Tensor *y = p->accumulate ? NULL : selected(c, x, values);
+    if (y) return op_set_result(c, 0, y);
     if (make_rows(c, x, 2, &r)) return -1;
     TensorShape shape = picked_shape(x, &r, dim);
     values = without_lead(values, shape.ndim);
@@ -224,7 +254,7 @@ static int put_compose(OpCall *c)
                        S(values), shape_text(shape), S(x));
     Tensor *rows = as_rows(x, &r),
            *v = tensor_reshape(tensor_expand(values, shape), SHAPE(r.outer, r.at->numel, r.width));
-    Tensor *y = p->accumulate ? tensor_index_add(rows, 1, r.at, v) : tensor_index_copy(rows, 1, r.at, v);
+    y = p->accumulate ? tensor_index_add(rows, 1, r.at, v) : tensor_index_copy(rows, 1, r.at, v);
     return op_set_result(c, 0, y ? from_rows(y, x, &r) : NULL);
 }
 

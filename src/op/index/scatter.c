@@ -3,9 +3,9 @@
  *   y = x with y_(i, index_ijk, k) = src_ijk
  *   dx = dy, 0 where written      dsrc = dy there for winners, 0 for losers
  *
- * (for dim 1 of 3).  On the host elements are written one after the other.  Elsewhere, and for gradients, the
- * host computes two masks, in the order of index: x's elements that are written, and src's elements that win.
- * The rest is selection and an addition to -0, which changes no number. */
+ * (for dim 1 of 3).  On the host elements are written one after the other, and gradients find two masks, in
+ * the order of index: x's elements that are written, and src's elements that win.  Other devices find each
+ * element's last writer by a fold, gather, and save the masks. */
 #include "cpu/index/host_index.h"
 #include "index_plan.h"
 
@@ -38,31 +38,40 @@ static int check(OpCall *c)
 /* Marks written (of x's shape) and wins (of index's shape), both dense and zero on the host. */
 static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor *wins)
 {
-    if (check_indices(c, index, index, written->ndim ? written->shape[dim] : 1)) return -1;
+    if (check_indices(c, index, written->ndim ? written->shape[dim] : 1)) return -1;
     host_winners(index->data, index->numel, index->ndim, index->shape, dim, written->stride, written->data,
                  wins->data);
     return 0;
 }
 
-static int make_masks(OpCall *c, int dim, TensorShape x, Tensor *list, const Place *place, Tensor **written,
-                      Tensor **wins)
+static int make_masks(OpCall *c, int dim, TensorShape x, Tensor *list, Tensor **written, Tensor **wins)
 {
-    Tensor *index = list ? host_copy(list, TENSOR_I64) : NULL;
+    Tensor *index = list ? own(raw_cast(list, TENSOR_I64)) : NULL;
     *written = zeros_on(x, TENSOR_BOOL, &cpu_place);
     *wins = index ? zeros_on(shape_of(index), TENSOR_BOOL, &cpu_place) : NULL;
-    if (!*written || !*wins || mark(c, dim, index, *written, *wins)) return -1;
-    *written = carried(*written, place);
-    *wins = *written ? carried(*wins, place) : NULL;
-    return *wins ? 0 : -1;
+    return *written && *wins ? mark(c, dim, index, *written, *wins) : -1;
+}
+
+/* Where x is as large as index, but in dim, the last writer of each element; written is that as a mask of
+ * x's shape. */
+static Tensor *find_writers(OpCall *c, int dim, Tensor **written)
+{
+    Tensor *x = op_input(c, 0), *index = op_input(c, 1);
+    const IndexPlan plan = index_plan(shape_of(x), index, dim);
+    *written = zeros_on(shape_of(x), TENSOR_BOOL, x->place);
+    Tensor *part = *written ? index_within(*written, index, dim) : NULL,
+           *last = part ? last_writers(c, &plan, index, shape_of(part)) : NULL;
+    Tensor *some = tensor_ge_scalar(last, 0);
+    return some && !raw_copy(part, some) ? last : NULL;
 }
 
 /* In backward: those that forward saved, or else made now. */
-static int masks_of(OpCall *c, const Tensor *dy, Tensor **written, Tensor **wins)
+static int masks_of(OpCall *c, Tensor **written, Tensor **wins)
 {
     const ScatterParams *p = op_params(c);
     Tensor *index = op_saved(c, 1);
     if (!index) return -1;
-    if (p->direct) return make_masks(c, p->dim, op_input_shape(c, 0), index, dy->place, written, wins);
+    if (p->direct) return make_masks(c, p->dim, op_input_shape(c, 0), index, written, wins);
     *written = op_saved_extra(c, 0);
     if (wins) *wins = op_saved_extra(c, 1);
     return *written && (!wins || *wins) ? 0 : -1;
@@ -72,8 +81,8 @@ static int masks_of(OpCall *c, const Tensor *dy, Tensor **written, Tensor **wins
 static int write_each(OpCall *c, const Tensor *src, const int64_t *stride)
 {
     const ScatterParams *p = op_params(c);
-    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *index = host_copy(op_input(c, 1), TENSOR_I64);
-    if (!index || check_indices(c, index, index, x->ndim ? x->shape[p->dim] : 1) || raw_copy(y, x)) return -1;
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *index = own(raw_cast(op_input(c, 1), TENSOR_I64));
+    if (!index || check_indices(c, index, x->ndim ? x->shape[p->dim] : 1) || raw_copy(y, x)) return -1;
     host_scatter(&(HostScatter){ .y = y->data,
                                  .src = src->data,
                                  .index = index->data,
@@ -102,36 +111,39 @@ static int scatter_shape(OpCall *c)
     return op_same_shape(c);
 }
 
-/* y, of -0 where floats can be, with each winner of src added to its element. */
-static int place_winners(OpCall *c, int dim, Tensor *y, const Tensor *wins)
+/* On another device than the CPU.  wins: of index's shape, which of src's elements are some. */
+static int scatter_there(OpCall *c, int dim, Tensor **written, Tensor **wins)
 {
-    Tensor *index = op_input(c, 1), *src = op_input(c, 2);
-    TensorShape like = shape_of(index);
-    int64_t shape[TENSOR_MAX_DIMS];
-    for (int d = 0; d < index->ndim; d++) shape[d] = d == dim ? y->shape[d] : like.dim[d];
-    Tensor *part = own(new_view(src, src->ndim, like.dim, src->stride, 0)),
-           *zero = own(new_tensor(SHAPE(), src->dtype, src->place));
-    Tensor *chosen = own(new_tensor(like, src->dtype, src->place)),
-           *region = own(new_view(y, y->ndim, shape, y->stride, 0));
-    if (!part || !zero || !chosen || !region || raw_fill(zero, -0.0) ||
-        raw_select(c->name, chosen, wins, part, zero))
+    Tensor *x = op_input(c, 0), *index = op_input(c, 1), *y = op_output(c, 0),
+           *last = find_writers(c, dim, written);
+    const IndexPlan plan = index_plan(shape_of(x), index, dim);
+    IndexPlan back = plan;
+    back.n = plan.m, back.m = plan.n;
+    Tensor *part = index_within(op_input(c, 2), index, -1), *src = part ? own(raw_contiguous(part)) : NULL,
+           *from = last ? tensor_clamp(last, 0, (double)(plan.m - 1)) : NULL;
+    if (!src || !from || raw_copy(y, x)) return -1;
+    Tensor *picked = own(new_tensor(shape_of(last), y->dtype, y->place)),
+           *mask = index_within(*written, index, dim), *old = index_within(x, index, dim),
+           *to = index_within(y, index, dim);
+    if (!picked || !mask || !old || !to || run_gather(c, &back, src, from, picked) ||
+        raw_select(c->name, to, mask, picked, old))
         return -1;
-    Tensor *to = own(raw_contiguous(region));
-    const IndexPlan plan = index_plan(shape_of(y), index, dim);
-    if (!to || run_scatter_add(c, &plan, chosen, index, to)) return -1;
-    return to == region ? 0 : raw_copy(region, to);
+    Tensor *winner = own(new_tensor(shape_of(index), TENSOR_I64, y->place)),
+           *rows = numbers_on(plan.m, TENSOR_I64, y->place);
+    int64_t line[TENSOR_MAX_DIMS];
+    for (int d = 0; d < index->ndim; d++) line[d] = d == dim ? plan.m : 1;
+    if (!winner || run_gather(c, &plan, last, index, winner)) return -1;
+    *wins = tensor_eq(winner, tensor_reshape(rows, (TensorShape){ index->ndim, line }));
+    return *wins ? 0 : -1;
 }
 
 static int scatter_forward(OpCall *c)
 {
     const ScatterParams *p = op_params(c);
-    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written, *wins;
-    if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
+    Tensor *written, *wins;
+    if (op_input(c, 1)->numel == 0) return raw_copy(op_output(c, 0), op_input(c, 0));
     if (p->direct) return write_each(c, op_input(c, 2), op_input(c, 2)->stride);
-    if (make_masks(c, p->dim, shape_of(x), op_input(c, 1), x->place, &written, &wins)) return -1;
-    Tensor *src = own(new_tensor(shape_of(y), y->dtype, y->place));
-    if (!src || raw_fill(src, -0.0) || place_winners(c, p->dim, src, wins)) return -1;
-    if (raw_select(c->name, y, written, src, x)) return -1;
+    if (scatter_there(c, p->dim, &written, &wins)) return -1;
     return op_save(c, written) || op_save(c, wins) ? -1 : 0;
 }
 
@@ -150,7 +162,7 @@ static int scatter_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     bool empty = shape_count(op_input_shape(c, 1)) == 0;
     Tensor *written = NULL, *wins = NULL;
-    if (!empty && masks_of(c, dy, &written, &wins)) return -1;
+    if (!empty && masks_of(c, &written, &wins)) return -1;
     if (op_wants(c, 0)) {
         dx[0] = empty ? dy : written ? tensor_masked_fill(dy, written, 0) : NULL;
         if (!dx[0]) return -1;
@@ -212,13 +224,12 @@ static int value_shape(OpCall *c)
 static int value_forward(OpCall *c)
 {
     const ScatterParams *p = op_params(c);
-    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written, *wins;
+    Tensor *x = op_input(c, 0), *y = op_output(c, 0), *written;
     if (op_input(c, 1)->numel == 0) return raw_copy(y, x);
     Tensor *value = own(new_tensor(SHAPE(), x->dtype, x->place));
     if (!value || raw_fill(value, p->value)) return -1;
     if (p->direct) return write_each(c, value, (const int64_t[TENSOR_MAX_DIMS]){ 0 });
-    if (make_masks(c, p->dim, shape_of(x), op_input(c, 1), x->place, &written, &wins)) return -1;
-    if (raw_select(c->name, y, written, value, x)) return -1;
+    if (!find_writers(c, p->dim, &written) || raw_select(c->name, y, written, value, x)) return -1;
     return op_save(c, written);
 }
 
@@ -226,7 +237,7 @@ static int value_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     bool empty = shape_count(op_input_shape(c, 1)) == 0;
     Tensor *written = NULL, *wins = NULL;
-    if (!empty && masks_of(c, dy, &written, ((const ScatterParams *)op_params(c))->direct ? &wins : NULL))
+    if (!empty && masks_of(c, &written, ((const ScatterParams *)op_params(c))->direct ? &wins : NULL))
         return -1;
     dx[0] = empty ? dy : written ? tensor_masked_fill(dy, written, 0) : NULL;
     return dx[0] ? 0 : -1;

@@ -112,11 +112,15 @@ static int run_product_grad(OpCall *c, Grad *b)
 {
     Tensor *zero = tensor_eq_scalar(b->src, 0),
            *zeros = added(b, filled(shape_of(b->g), 0, b->g), as(zero, b->g));
-    if (!zeros) return -1;
-    if (op_recording(c) && zeros->numel && tensor_item(tensor_max(zeros)) > 1)
+    CheckArgs several = { .what = "the number of a product's zeros, for the gradient's gradient,",
+                          .status = TENSOR_EGRAD,
+                          .high = 1 };
+    const int found = op_recording(c) ? call_check(c, zeros, &several) : 0;
+    if (found == 1)
         return op_fail(c, TENSOR_EGRAD,
                        "the gradient's gradient of a product %s with several zeros of the source %s", S(b->y),
                        S(b->src));
+    if (found || !zeros) return -1;
     product_grad(b, zero, zeros);
     return 0;
 }

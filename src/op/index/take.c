@@ -90,19 +90,37 @@ Tensor *tensor_put_args_(TensorPutArgs args)
 
 /* ---- masked_scatter -------------------------------------------------------------------------- */
 
-/* For each element of a mask on the host, how many are true before it: the element of source that it takes.
- */
-static Tensor *ranks(const Tensor *mask, int64_t *count)
+static int too_few(OpCall *c, int64_t count)
 {
-    Tensor *list = own(new_tensor(SHAPE(mask->numel), TENSOR_I64, &cpu_place));
-    *count = list ? host_ranks(mask->data, mask->numel, list->data) : 0;
-    return list;
+    return op_fail(c, TENSOR_ESHAPE, "a source %s for %lld places of mask %s: want as many elements",
+                   S(op_input(c, 2)), (long long)count, S(op_input(c, 1)));
+}
+
+/* For each element of a dense mask, how many are true before it: the element of source that it takes.  NULL
+ * and none: source has no element. */
+static Tensor *ranks(OpCall *c, const Tensor *mask, int64_t source, bool *none)
+{
+    Tensor *list = own(new_tensor(SHAPE(mask->numel), TENSOR_I64, mask->place));
+    if (!list) return NULL;
+    if (on_host(mask->place)) {
+        const int64_t count = host_ranks(mask->data, mask->numel, list->data);
+        *none = count == 0;
+        return count > source ? too_few(c, count), NULL : list;
+    }
+    Tensor *whole = own(new_view(mask, 1, &mask->numel, (int64_t[]){ 1 }, 0)),
+           *count = tensor_cumsum(tensor_to(whole, TENSOR_I64), 0);
+    CheckArgs a = { .what = "the number of places under the mask", .status = TENSOR_ESHAPE, .high = source };
+    const int found = call_check(c, tensor_narrow(count, 0, mask->numel - 1, 1), &a);
+    if (found) return found == 1 ? too_few(c, a.bad_value), NULL : NULL;
+    *none = source == 0;
+    return tensor_clamp(tensor_sub_scalar(count, 1), 0, (double)(source ? source - 1 : 0));
 }
 
 static int masked_compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *mask = op_input(c, 1), *source = op_input(c, 2);
-    int64_t dim[TENSOR_MAX_DIMS], count;
+    int64_t dim[TENSOR_MAX_DIMS];
+    bool none = false;
     if (call_mask_dtype(c, mask)) return -1;
     if (call_source_dtype(c, source, x)) return -1;
     TensorShape shape = { shape_broadcast(shape_of(x), shape_of(mask), dim), dim };
@@ -111,14 +129,11 @@ static int masked_compose(OpCall *c)
             c, TENSOR_ESHAPE,
             "%s and mask %s do not broadcast: aligned at the last dimension, sizes must agree or be 1", S(x),
             S(mask));
-    Tensor *wide = own(new_tensor(shape, TENSOR_BOOL, x->place)),
-           *host = wide && !raw_copy(wide, mask) ? host_copy(wide, TENSOR_BOOL) : NULL;
-    Tensor *list = host ? carried(ranks(host, &count), x->place) : NULL;
-    if (!list) return -1;
-    if (count > source->numel)
-        return op_fail(c, TENSOR_ESHAPE, "a source %s for %lld places of mask %s: want as many elements",
-                       S(source), (long long)count, S(mask));
-    if (count == 0) return op_set_result(c, 0, tensor_clone(tensor_expand(x, shape)));
+    Tensor *wide = own(new_tensor(shape, TENSOR_BOOL, x->place));
+    if (!wide || raw_copy(wide, mask)) return -1;
+    Tensor *list = wide->numel ? ranks(c, wide, source->numel, &none) : NULL;
+    if (wide->numel && !list) return -1;
+    if (!list || none) return op_set_result(c, 0, tensor_clone(tensor_expand(x, shape)));
     Tensor *picked = tensor_reshape(tensor_index_select(tensor_reshape(source, SHAPE(-1)), 0, list), shape);
     return op_set_result(c, 0, tensor_where(wide, picked, x));
 }

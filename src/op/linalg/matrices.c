@@ -1,6 +1,7 @@
 /* matrices.c - functions shared by the ops of linear algebra (matrices.h). */
 #include <limits.h>
 #include "cpu/shape/host_tables.h"
+#include "op/shape/shape_op.h"
 #include "matrices.h"
 
 Matrices matrices_of(const Tensor *x)
@@ -95,10 +96,13 @@ void expand_batches(Tensor **a, Tensor **b)
 Tensor *identity_like(const Tensor *a)
 {
     const int64_t n = a->shape[a->ndim - 1];
-    Tensor *eye = own(new_tensor(SHAPE(n, n), TENSOR_F64, &cpu_place));
-    if (!eye) return NULL;
-    host_identity(eye->data, n);
-    return a->place == &cpu_place ? eye : tensor_to_device(eye, a->place->name);
+    if (!on_host(a->place)) {
+        Tensor *i = numbers_on(n, TENSOR_I64, a->place);
+        return tensor_to(tensor_eq(tensor_unsqueeze(i, 1), i), TENSOR_F64);
+    }
+    Tensor *eye = own(new_tensor(SHAPE(n, n), TENSOR_F64, a->place));
+    if (eye) host_identity(eye->data, n);
+    return eye;
 }
 
 Tensor *over_matrices(Tensor *x) { return tensor_unsqueeze(tensor_unsqueeze(x, -1), -1); }

@@ -9,6 +9,18 @@
 
 static int shape(OpCall *c) { return check_square(c, 0); }
 
+/* The same as linalg_halvings on another device than the CPU, which is asked for the largest s: so many are
+ * the squarings. */
+static Tensor *scales_there(Tensor *norm, int *most)
+{
+    Tensor *large = tensor_logical_and(tensor_gt_scalar(norm, .5), tensor_isfinite(norm)),
+           *s = tensor_add_scalar(tensor_ceil(tensor_log2(norm)), 1);
+    s = large ? tensor_where(large, s, tensor_zeros_like(norm)) : NULL;
+    const double largest = s ? tensor_item(tensor_max(s)) : 0;
+    *most = largest > 0 ? (int)largest : 0;
+    return s && !tensor_error_code() ? tensor_exp2(tensor_neg(s)) : NULL;
+}
+
 /* 2^-s of each matrix as [..., 1, 1], 1 for one that is not finite; *most is the largest s.  Each has its
  * own: halved more often than it needs, a matrix loses a digit for every three squarings. */
 static Tensor *scales(Tensor *x, int *most)
@@ -16,10 +28,9 @@ static Tensor *scales(Tensor *x, int *most)
     Tensor *by = NULL;
     TENSOR_NO_GRAD
         by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
-    const char *place = x->place->name;
-    by = by ? tensor_to_device(by, "cpu") : NULL;
-    if (by) *most = linalg_halvings(by->data, by->numel);
-    return by ? tensor_to_device(by, place) : NULL;
+    if (!by || !on_host(x->place)) return by ? scales_there(by, most) : NULL;
+    *most = linalg_halvings(by->data, by->numel);
+    return by;
 }
 
 /* c_0 + c_1 x + ... of the terms k, k + 1, ... of the series. */

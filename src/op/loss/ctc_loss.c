@@ -1,7 +1,6 @@
 /* ctc_loss.c - connectionist temporal classification.  cpu/loss/ctc.c has the states, the recurrences and
  * their loops; a recorded sweep forms a and b by ops, step by step, over all sequences at once. */
 #include <math.h>
-#include "cpu/index/host_index.h"
 #include "cpu/loss/ctc.h"
 #include "op/shape/shape_op.h"
 #include "loss.h"
@@ -271,6 +270,95 @@ static Tensor *per_label(Tensor *loss, Tensor *sizes)
     return tensor_div(loss, lengths);
 }
 
+/* ---- on another device than the CPU: nothing is read, but the longest of targets in one list -- */
+
+static int check_there(OpCall *c, const Tensor *x, const char *what, int64_t low, int64_t high)
+{
+    CheckArgs a = { .what = what, .status = TENSOR_EINDEX, .low = low, .high = high };
+    const int found = call_check(c, x, &a);
+    if (found != 1) return found;
+    return op_fail(c, TENSOR_EINDEX, "%s: %lld at position %lld: want %lld to %lld", what,
+                   (long long)a.bad_value, (long long)a.bad_at, (long long)low, (long long)high);
+}
+
+/* One list of targets holds those of all sequences: `end` is where each ends. */
+static int check_list_there(OpCall *c, Tensor *end)
+{
+    const Tensor *y = op_input(c, 1);
+    Tensor *sum = !end ? NULL : end->numel ? tensor_narrow(end, 0, end->numel - 1, 1) : tensor_sum(end);
+    if (check_there(c, end, "the sum of target_lengths", 0, y->numel)) return -1;
+    CheckArgs a = {
+        .what = "the sum of target_lengths", .status = TENSOR_ESHAPE, .low = y->numel, .high = y->numel
+    };
+    const int found = call_check(c, sum, &a);
+    if (found != 1) return found;
+    return op_fail(c, TENSOR_ESHAPE, "targets %s: target_lengths sum to %lld", S(y), (long long)a.bad_value);
+}
+
+/* Of targets y [N, S], or [S] in one list: those that count are classes, and not the blank. */
+static int check_labels_there(OpCall *c, Tensor *y, Tensor *sizes, int64_t classes, int64_t blank)
+{
+    Tensor *is_blank = tensor_to(tensor_eq_scalar(y, (double)blank), TENSOR_I64);
+    if (y && y->ndim == 2) {
+        Tensor *counts = tensor_lt(count_there(y->shape[1], y), tensor_unsqueeze(sizes, 1)),
+               *zero = zeros_on(SHAPE(), TENSOR_I64, y->place);
+        y = tensor_where(counts, y, zero), is_blank = tensor_where(counts, is_blank, zero);
+    }
+    return check_there(c, y, "targets", 0, classes - 1) ||
+                   check_there(c, is_blank, "the number of blanks in targets", 0, 0)
+               ? -1
+               : 0;
+}
+
+/* The labels of all states, [N, states]; those that are refused late are some class. */
+static Tensor *labels_there(const Targets *t, Tensor *y, Tensor *start, Tensor *sizes)
+{
+    const int64_t states = 2 * t->most + 1;
+    Tensor *k = count_there(states, y);
+    Tensor *j = tensor_floor_divide_scalar(k, 2), *odd = tensor_eq_scalar(tensor_remainder_scalar(k, 2), 1);
+    Tensor *counts = tensor_logical_and(odd, tensor_lt(j, tensor_unsqueeze(sizes, 1))),
+           *blank = own(new_tensor(SHAPE(t->N, states), TENSOR_I64, y->place));
+    if (!counts || !blank || raw_fill(blank, (double)t->blank)) return NULL;
+    if (y->numel == 0) return blank;
+    Tensor *at = tensor_clamp(tensor_add(tensor_unsqueeze(start, 1), j), 0, (double)(y->numel - 1));
+    Tensor *label = tensor_index_select(tensor_reshape(y, SHAPE(-1)), 0, tensor_reshape(at, SHAPE(-1)));
+    label = tensor_clamp(tensor_reshape(label, SHAPE(t->N, states)), 0, (double)(t->C - 1));
+    return tensor_where(counts, label, blank);
+}
+
+/* times and sizes are those of the operands, then such that nothing is read from outside. */
+static Tensor *targets_there(OpCall *c, Targets *t, Tensor **times, Tensor **sizes)
+{
+    Tensor *y = tensor_to(op_input(c, 1), TENSOR_I64), *start;
+    *times = tensor_reshape(tensor_to(op_input(c, 2), TENSOR_I64), SHAPE(t->N));
+    *sizes = tensor_reshape(tensor_to(op_input(c, 3), TENSOR_I64), SHAPE(t->N));
+    if (!y || !*times || !*sizes) return NULL;
+    const bool list = y->ndim == 1;
+    t->most = list ? y->numel : y->shape[1];
+    if (check_there(c, *times, "input_lengths", 0, t->T) ||
+        check_there(c, *sizes, "target_lengths", 0, t->most))
+        return NULL;
+    *times = tensor_clamp(*times, 0, (double)t->T), *sizes = tensor_clamp(*sizes, 0, (double)t->most);
+    Tensor *end = tensor_cumsum(*sizes, 0);
+    if (list && check_list_there(c, end)) return NULL;
+    if (list && t->N > 1) t->most = (int64_t)tensor_item(tensor_max(*sizes));
+    if (!end || tensor_error_code() || check_labels_there(c, y, *sizes, t->C, t->blank)) return NULL;
+    start = list ? tensor_sub(end, *sizes) : tensor_mul_scalar(count_there(t->N, y), (double)y->shape[1]);
+    return start ? labels_there(t, y, start, *sizes) : NULL;
+}
+
+/* The same here, where all of them are read. */
+static Tensor *targets_here(OpCall *c, Targets *t, Tensor **times, Tensor **sizes)
+{
+    Tensor *y = own(raw_cast(op_input(c, 1), TENSOR_I64));
+    *times = own(raw_cast(op_input(c, 2), TENSOR_I64)), *sizes = own(raw_cast(op_input(c, 3), TENSOR_I64));
+    if (!y || !*times || !*sizes) return NULL;
+    t->label = y->data, t->times = (*times)->data, t->sizes = (*sizes)->data;
+    if (check_sizes(c, t)) return NULL;
+    *times = tensor_reshape(*times, SHAPE(t->N)), *sizes = tensor_reshape(*sizes, SHAPE(t->N));
+    return state_labels(c, t);
+}
+
 static int compose(OpCall *c)
 {
     const TensorCtcArgs *p = op_params(c);
@@ -278,15 +366,12 @@ static int compose(OpCall *c)
     const int dtype = op_input(c, 0)->dtype;
     Tensor *x = loss_input(c, 0, dtype);
     if (alone) x = tensor_unsqueeze(x, 1);
-    Tensor *y = host_copy(op_input(c, 1), TENSOR_I64), *times = host_copy(op_input(c, 2), TENSOR_I64),
-           *sizes = host_copy(op_input(c, 3), TENSOR_I64); /* they are read here */
-    if (!x || !y || !times || !sizes) return -1;
-    Targets t = { y->data, times->data, sizes->data, x->shape[0], x->shape[1], x->shape[2], p->blank, 0 };
-    if (check_sizes(c, &t)) return -1;
-    const char *here = x->place->name;
-    Tensor *labels = tensor_to_device(state_labels(c, &t), here),
-           *steps = tensor_to_device(tensor_reshape(times, SHAPE(t.N)), here),
-           *flat = tensor_to_device(tensor_reshape(sizes, SHAPE(t.N)), here);
+    if (!x) return -1;
+    Targets t = { .T = x->shape[0], .N = x->shape[1], .C = x->shape[2], .blank = p->blank };
+    Tensor *steps, *flat,
+        *labels =
+            on_host(x->place) ? targets_here(c, &t, &steps, &flat) : targets_there(c, &t, &steps, &flat);
+    if (!labels) return -1;
     Tensor *loss = APPLY(&core, p, x, labels, steps, flat);
     if (p->reduction == TENSOR_MEAN) loss = per_label(loss, flat);
     if (alone && p->reduction == TENSOR_NONE) loss = tensor_squeeze(loss, 0);

@@ -1,4 +1,4 @@
-/* count.c - bincount, on the host, and histc, in f64 or i64. */
+/* count.c - bincount and histc, in f64 or i64. */
 #include <math.h>
 #include "cpu/order/host_lists.h"
 #include "op/reduce/reduce.h"
@@ -24,17 +24,40 @@ static int check_counts(OpCall *c)
                : 0;
 }
 
+static int negative(OpCall *c, int64_t value, int64_t position)
+{
+    return op_fail(c, TENSOR_EVALUE, "%lld at position %lld of %s: want 0 or more", (long long)value,
+                   (long long)position, S(op_input(c, 0)));
+}
+
+/* Sums by index; the device is asked for the largest number, which decides the size. */
+static int bincount_there(OpCall *c)
+{
+    const int64_t least = ((const TensorBincountArgs *)op_params(c))->minlength;
+    Tensor *x = tensor_to(op_input(c, 0), TENSOR_I64), *weights = op_input(c, 1);
+    CheckArgs a = { .what = "number", .status = TENSOR_EVALUE, .high = INT64_MAX };
+    const int found = call_check(c, x, &a);
+    if (found) return found == 1 ? negative(c, a.bad_value, a.bad_at) : -1;
+    const double most = x->numel ? tensor_item(tensor_max(x)) : -1;
+    if (tensor_error_code()) return -1;
+    const int64_t n = (int64_t)most + 1 > least ? (int64_t)most + 1 : least;
+    const bool narrow = weights && weights->dtype == TENSOR_F32;
+    Tensor *y = zeros_on(SHAPE(n), weights ? TENSOR_F64 : TENSOR_I64, x->place),
+           *each = weights ? tensor_to(weights, TENSOR_F64) : tensor_ones_like(x);
+    y = y && each ? tensor_index_add(y, 0, x, each) : NULL;
+    return op_set_result(c, 0, y && narrow ? tensor_to(y, TENSOR_F32) : y);
+}
+
 static int bincount_compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *weights = op_input(c, 1);
-    Tensor *host = host_copy(x, TENSOR_I64), *w = weights ? host_copy(weights, TENSOR_F64) : NULL;
+    if (!on_host(x->place)) return bincount_there(c);
+    Tensor *host = own(raw_cast(x, TENSOR_I64)), *w = weights ? own(raw_cast(weights, TENSOR_F64)) : NULL;
     if (!host || (weights && !w)) return -1;
     int64_t bad = 0;
     const int64_t *v = host->data, least = ((const TensorBincountArgs *)op_params(c))->minlength,
                   n = bincount_size(v, host->numel, least, &bad);
-    if (n < 0)
-        return op_fail(c, TENSOR_EVALUE, "%lld at position %lld of %s: want 0 or more", (long long)v[bad],
-                       (long long)bad, S(x));
+    if (n < 0) return negative(c, v[bad], bad);
     Tensor *y = zeros_on(SHAPE(n), w ? TENSOR_F64 : TENSOR_I64, &cpu_place);
     if (!y) return -1;
     const bool apart = n <= host->numel / 4; /* few bins are hit again before a sum is there: two of each */
@@ -43,7 +66,7 @@ static int bincount_compose(OpCall *c)
     if (w) bincount_weighted(v, w->data, host->numel, n, y->data, odd->data);
     else bincount(v, host->numel, y->data);
     if (w && weights->dtype == TENSOR_F32) y = tensor_to(y, TENSOR_F32);
-    return op_set_result(c, 0, carried(y, x->place));
+    return op_set_result(c, 0, y);
 }
 
 static const OpField bincount_fields[] = { OP_OPTION(TensorBincountArgs, minlength), { 0 } };
@@ -107,11 +130,22 @@ static double first_bad(Tensor *x)
     return tensor_item(tensor_index_select(x, 0, tensor_reshape(tensor_argmax(bad), SHAPE(1))));
 }
 
+/* The smallest and the largest number, in one read. */
+static int range_of(Tensor *x, double range[2])
+{
+    Tensor *both = tensor_stack(TENSORS(tensor_amin(x), tensor_amax(x)), 0),
+           *host = both ? host_copy(both, TENSOR_F64) : NULL;
+    if (host) memcpy(range, host->data, 2 * sizeof *range);
+    return host ? 0 : -1;
+}
+
 /* The same by ops: what lies outside counts as 0 in the first bin. */
 static Tensor *histogram_there(OpCall *c, Tensor *x, int64_t bins, double min, double max)
 {
     if (min == max && x->numel) {
-        min = tensor_item(tensor_amin(x)), max = tensor_item(tensor_amax(x));
+        double range[2];
+        if (range_of(x, range)) return NULL;
+        min = range[0], max = range[1];
         if (!isfinite(min) || !isfinite(max)) return not_finite(c, first_bad(x)), NULL;
     }
     widen(&min, &max);

@@ -6,7 +6,7 @@
  *   masked_select  the elements of x under the mask, in row-major order: an index_select of x flattened
  *   unravel_index  result d is position / (product of the sizes behind d) mod size d
  *
- * The counting is done on the host. */
+ * The CPU counts; another device is asked how many there are, and finds them by scan and search. */
 #include "cpu/order/host_lists.h"
 #include "op/index/index_plan.h"
 
@@ -14,17 +14,52 @@ const TensorNonzeroStaticArgs tensor_nonzero_static_defaults = { TENSOR_NONZERO_
 
 /* ---- nonzero --------------------------------------------------------------------------------- */
 
-/* most rows (negative: as many as there are); those without an element hold fill. */
-static Tensor *indices_of(const Tensor *x, int64_t most, int64_t fill)
+/* How many of a mask are true up to each element: i64, of the flattened mask. */
+static Tensor *running_count(Tensor *mask)
 {
-    Tensor *host = most ? host_copy(x, TENSOR_BOOL) : NULL;
-    if (most == 0) return own(new_tensor(SHAPE(0, x->ndim), TENSOR_I64, x->place));
-    if (!host) return NULL;
-    if (most < 0) most = count_true(host->data, x->numel);
-    Tensor *list = own(new_tensor(SHAPE(most, x->ndim), TENSOR_I64, &cpu_place));
+    return tensor_cumsum(tensor_to(tensor_reshape(mask, SHAPE(mask->numel)), TENSOR_I64), 0);
+}
+
+/* The row-major positions of the first `most` elements that are true, on another device than the CPU: where
+ * the running count comes to 1, 2, ...; behind the last one the number of elements.  Negative: as many as
+ * there are, for which the device is asked. */
+static Tensor *positions_there(Tensor *mask, int64_t most)
+{
+    Tensor *count = running_count(mask), *ones = NULL;
+    if (count && most < 0)
+        most = mask->numel ? (int64_t)tensor_item(tensor_narrow(count, 0, mask->numel - 1, 1)) : 0;
+    if (!count || tensor_error_code() || !(ones = own(new_tensor(SHAPE(most), TENSOR_I64, mask->place))))
+        return NULL;
+    return raw_fill(ones, 1) ? NULL : tensor_searchsorted(count, tensor_cumsum(ones, 0));
+}
+
+static Tensor *indices_there(Tensor *mask, int64_t most, int64_t fill)
+{
+    Tensor *list = positions_there(mask, most), *rest = list, *index[TENSOR_MAX_DIMS];
     if (!list) return NULL;
-    indices_true(host->data, x->ndim, x->shape, most, fill, list->data);
-    return carried(list, x->place);
+    if (mask->ndim == 0) return own(new_tensor(SHAPE(list->numel, 0), TENSOR_I64, list->place));
+    for (int d = mask->ndim - 1; d >= 0; d--) {
+        const double n = mask->shape[d] ? (double)mask->shape[d] : 1;
+        index[d] = d ? tensor_remainder_scalar(rest, n) : rest;
+        if (d) rest = tensor_floor_divide_scalar(rest, n);
+    }
+    Tensor *y = tensor_stack(TENSOR_LIST(index, mask->ndim), 1);
+    if (!y || most < 0) return y;
+    Tensor *none = tensor_unsqueeze(tensor_ge_scalar(list, (double)mask->numel), 1);
+    Tensor *filler = own(new_tensor(SHAPE(), TENSOR_I64, y->place));
+    return filler && !raw_fill(filler, (double)fill) ? tensor_where(none, filler, y) : NULL;
+}
+
+/* most rows (negative: as many as there are); those without an element hold fill. */
+static Tensor *indices_of(Tensor *x, int64_t most, int64_t fill)
+{
+    if (most == 0) return own(new_tensor(SHAPE(0, x->ndim), TENSOR_I64, x->place));
+    Tensor *mask = own(raw_cast(x, TENSOR_BOOL));
+    if (!mask || !on_host(x->place)) return mask ? indices_there(mask, most, fill) : NULL;
+    if (most < 0) most = count_true(mask->data, x->numel);
+    Tensor *list = own(new_tensor(SHAPE(most, x->ndim), TENSOR_I64, &cpu_place));
+    if (list) indices_true(mask->data, x->ndim, x->shape, most, fill, list->data);
+    return list;
 }
 
 static int nonzero_compose(OpCall *c) { return op_set_result(c, 0, indices_of(op_input(c, 0), -1, 0)); }
@@ -72,11 +107,11 @@ Tensor *tensor_nonzero_static_args(TensorNonzeroStaticArgs a)
 
 /* ---- masked_select --------------------------------------------------------------------------- */
 
-/* The row-major positions that a dense mask on the host picks. */
-static Tensor *positions_of(const Tensor *host)
+/* The row-major positions that a dense mask on the CPU picks. */
+static Tensor *positions_of(const Tensor *mask)
 {
-    Tensor *list = own(new_tensor(SHAPE(count_true(host->data, host->numel)), TENSOR_I64, &cpu_place));
-    if (list) positions_true(host->data, host->numel, list->data);
+    Tensor *list = own(new_tensor(SHAPE(count_true(mask->data, mask->numel)), TENSOR_I64, &cpu_place));
+    if (list) positions_true(mask->data, mask->numel, list->data);
     return list;
 }
 
@@ -93,8 +128,8 @@ static int select_compose(OpCall *c)
             S(mask));
     TensorShape shape = { ndim, dim };
     Tensor *wide = own(new_tensor(shape, TENSOR_BOOL, mask->place));
-    Tensor *host = wide && !raw_copy(wide, mask) ? host_copy(wide, TENSOR_BOOL) : NULL,
-           *list = host ? carried(positions_of(host), x->place) : NULL;
+    if (!wide || raw_copy(wide, mask)) return -1;
+    Tensor *list = on_host(mask->place) ? positions_of(wide) : positions_there(wide, -1);
     if (!list) return -1;
     Tensor *flat = tensor_reshape(tensor_expand(x, shape), SHAPE(-1));
     return op_set_result(c, 0, tensor_index_select(flat, 0, list));
@@ -130,13 +165,13 @@ static int unravel_check(OpCall *c)
     if (count < 0 || shape.ndim == 0)
         return op_fail(c, TENSOR_ESHAPE, "%s in %s: want one size or more, none negative", S(x),
                        shape_text(shape));
-    Tensor *host = host_copy(x, TENSOR_I64);
-    return host ? check_indices(c, x, host, count) : -1;
+    return 0;
 }
 
 static int unravel_compose(OpCall *c)
 {
     const TensorShape shape = ((const UnravelParams *)op_params(c))->shape;
+    if (check_indices(c, op_input(c, 0), shape_count(shape))) return -1;
     Tensor *rest = tensor_to(op_input(c, 0), TENSOR_I64), *index[TENSOR_MAX_DIMS];
     for (int d = shape.ndim - 1; d >= 0; d--) {
         const double n = shape.dim[d] ? (double)shape.dim[d] : 1; /* 0: there are no positions */

@@ -5,7 +5,6 @@
  *
  * A NaN makes the quantiles of its line NaN; nanquantile leaves NaNs out. */
 #include <math.h>
-#include "cpu/index/host_index.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 
@@ -22,11 +21,14 @@ static int shape(OpCall *c)
         return op_fail(c, TENSOR_EDTYPE, "%s %s, q %s %s: want q in the dtype of x (or f32, for halves)",
                        tensor_dtype_name((TensorDtype)x->dtype), S(x),
                        tensor_dtype_name((TensorDtype)q->dtype), S(q));
-    Tensor *host = host_copy(q, TENSOR_F64);
-    if (!host) return -1;
-    const double *v = host->data;
-    const int64_t bad = host_not_within(v, host->numel, 0, 1);
-    return bad < 0 ? 0 : op_fail(c, TENSOR_EVALUE, "q = %g: want 0 to 1", v[bad]);
+    return 0;
+}
+
+static int check_q(OpCall *c, const Tensor *q)
+{
+    CheckArgs a = { .what = "q", .status = TENSOR_EVALUE, .high = 1 };
+    const int found = call_check(c, q, &a);
+    return found == 1 ? op_fail(c, TENSOR_EVALUE, "q = %g: want 0 to 1", a.bad_number) : found;
 }
 
 /* x with what is reduced as its last dim. */
@@ -99,7 +101,7 @@ static int compose(OpCall *c, bool skip_nans)
     const int ndim = input->ndim;
     Tensor *q = tensor_to(op_input(c, 1), TENSOR_F64); /* places in f64, as in PyTorch */
     const bool list = q && q->ndim == 1;
-    if (!x || !q) return -1;
+    if (!x || !q || check_q(c, q)) return -1;
     if (ndim + list > TENSOR_MAX_DIMS)
         return op_fail(c, TENSOR_ESHAPE, "%s has %d dimensions already", S(x), TENSOR_MAX_DIMS);
     Tensor *sorted = tensor_sort(lines_of(x, p)),

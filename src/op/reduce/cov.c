@@ -4,7 +4,6 @@
  *   cov = (x - m) diag(w) (x - m)^T / norm,  m = x w / sum w,  w = fweights aweights or 1
  *   norm = max(0, sum w - correction), with aweights: sum w - correction sum(w aweights) / sum w
  *   corrcoef_ij = cov_ij / sqrt(cov_ii) / sqrt(cov_jj), held to [-1, 1] */
-#include "cpu/index/host_index.h"
 #include "reduce.h"
 #include "op/shape/shape_op.h"
 
@@ -26,12 +25,17 @@ static int check_weights(OpCall *c, int i, const char *name)
     if (w->ndim > 1 || w->numel != n)
         return op_fail(c, TENSOR_ESHAPE, "%s %s for %s: want one of each of the %lld observations", name,
                        S(w), S(x), (long long)n);
-    Tensor *host = host_copy(w, TENSOR_F64);
-    if (!host) return -1;
-    const double *v = host->data;
-    const int64_t bad = host_beyond(v, n, 0, (double)INFINITY);
-    return bad < 0 ? 0
-                   : op_fail(c, TENSOR_EVALUE, "%s: %g at %lld is negative", name, v[bad], (long long)bad);
+    return 0;
+}
+
+static int check_signs(OpCall *c, int i, const char *name)
+{
+    CheckArgs a = { .what = name, .status = TENSOR_EVALUE, .high = INT64_MAX, .nan = true };
+    const Tensor *w = op_input(c, i);
+    const int found = w ? call_check(c, w, &a) : 0;
+    if (found != 1) return found;
+    const double bad = a.dtype == TENSOR_F64 ? a.bad_number : (double)a.bad_value;
+    return op_fail(c, TENSOR_EVALUE, "%s: %g at %lld is negative", name, bad, (long long)a.bad_at);
 }
 
 static int cov_shape(OpCall *c)
@@ -77,6 +81,7 @@ static Tensor *covariance(Tensor *x, Tensor *f, Tensor *a, double correction)
 static int cov_compose(OpCall *c)
 {
     const TensorCovArgs *p = op_params(c);
+    if (check_signs(c, 1, "fweights") || check_signs(c, 2, "aweights")) return -1;
     return op_set_result(c, 0, covariance(op_input(c, 0), op_input(c, 1), op_input(c, 2), p->correction));
 }
 

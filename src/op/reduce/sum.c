@@ -132,7 +132,7 @@ const TensorOp op_sum_to_size = {
     .flags = OP_ANY_DEVICE,
     .torch = "Tensor.sum_to_size",
     .samples = "3x4 {size=[3 1]}; 3x4 {size=[4]}; 2x3x4 {size=[1 1 4]}; 2x3 {size=[]}; 2x3 {size=[2 3]}; "
-               "{size=[]}; 0x3 {size=[1 3]}; 2x3@i64 {size=[3]}; 1x3 {size=[1 1]}",
+               "{size=[]}; 0x3 {size=[1 3]}; 2x3@i64 {size=[3]}; 1x3:.5..2 {size=[1 1]}",
     .errors = "3x4 {size=[3 2]} ! ESHAPE; 3 {size=[1 3]} ! ESHAPE; 3 {size=[-1]} ! ESHAPE"
 };
 REGISTER_OPS(&op_sum_to_size);

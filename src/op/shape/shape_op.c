@@ -95,6 +95,18 @@ Tensor *carried(Tensor *x, const Place *place)
     return x && x->place != place ? own(raw_carry(x, place)) : x;
 }
 
+int call_check(OpCall *c, const Tensor *x, CheckArgs *args)
+{
+    Tensor *wide = x ? own(raw_cast(x, dtype_is_float(x->dtype) ? TENSOR_F64 : TENSOR_I64)) : NULL;
+    if (!wide || x->numel == 0) return wide ? 0 : -1;
+    outermost_call(c, &args->op, &args->site);
+    args->dtype = wide->dtype;
+    args->count = wide->numel, args->x = wide->data, args->bad_at = -1;
+    const int status = KERNEL_STATUS(x->place, check_range, args);
+    if (status == KERNEL_FAILED && args->bad_at >= 0) return 1;
+    return kernel_status(status, c->name, x->place, "check_range");
+}
+
 /* ---- select ---------------------------------------------------------------------------------- */
 
 static void set_strided(Strided *s, const Tensor *x, TensorShape shape)

@@ -54,6 +54,11 @@ int parts_or_none(int count, Tensor **parts, int room);
 /* carried - x itself where it lies on place, else its copy there, owned by the open scope. */
 Tensor *carried(Tensor *x, const Place *place);
 
+/* call_check - 0: all of x are within low and high (of f64 where x has floats, of i64 else), or x's device
+ * will tell; 1: they are not, as args say, and the caller does; -1: failed, or x is NULL.  Given are what,
+ * status, low, high and nan. */
+int call_check(OpCall *c, const Tensor *x, CheckArgs *args);
+
 /* call_one_dtype - 0, or -1 and EDTYPE, naming both, where an operand has another dtype than the first. */
 int call_one_dtype(OpCall *c);
 

@@ -118,6 +118,30 @@ Tensor *tensor_cartesian_prod(TensorList tensors)
                                y ? tensor_reshape(y, SHAPE(y->numel / tensors.count, tensors.count)) : NULL);
 }
 
+enum { MOST_GRIDS = 4 };
+
+static Tensor *combinations_here(Tensor *x, TensorShape shape, bool again)
+{
+    Tensor *list = own(new_tensor(shape, TENSOR_I64, &cpu_place));
+    if (list && list->numel) host_combinations(list->data, shape.dim[0], x->numel, shape.dim[1], again);
+    return carried(list, x->place);
+}
+
+/* On another device: the indices into [n, ..., n], of r dims, that ascend. */
+static Tensor *combinations_there(Tensor *x, int64_t count, int64_t r, bool again)
+{
+    Tensor *number = numbers_on(x->numel, TENSOR_I64, x->place), *grid[MOST_GRIDS], *ascends = NULL;
+    for (int k = 0; k < r; k++) {
+        int64_t shape[MOST_GRIDS];
+        for (int d = 0; d < r; d++) shape[d] = d == k ? x->numel : 1;
+        grid[k] = tensor_reshape(number, (TensorShape){ (int)r, shape });
+        if (k == 0) continue;
+        Tensor *pair = again ? tensor_le(grid[k - 1], grid[k]) : tensor_lt(grid[k - 1], grid[k]);
+        ascends = k > 1 ? tensor_logical_and(ascends, pair) : pair;
+    }
+    return r == 1 ? tensor_unsqueeze(number, 1) : tensor_nonzero_static(ascends, .size = count);
+}
+
 Tensor *tensor_combinations_args(TensorCombinationsArgs args)
 {
     static const char op[] = "tensor_combinations";
@@ -132,9 +156,10 @@ Tensor *tensor_combinations_args(TensorCombinationsArgs args)
     if (count < 0) return fail(TENSOR_ESHAPE, op, "%lld of %s: too many choices", (long long)r, S(x)), NULL;
     TensorScope scope = tensor_scope_open();
     TensorShape shape = r ? SHAPE(count, r) : SHAPE(0);
-    Tensor *list = scope_failed(scope) ? NULL : own(new_tensor(shape, TENSOR_I64, &cpu_place));
-    if (list) host_combinations(list->data, count, x->numel, r, again);
-    list = carried(list, x->place);
+    Tensor *list = scope_failed(scope) ? NULL
+                   : count == 0 || on_host(x->place) || r > MOST_GRIDS
+                       ? combinations_here(x, shape, again)
+                       : combinations_there(x, count, r, again);
     return tensor_scope_return(
         scope,
         list ? tensor_reshape(tensor_index_select(x, 0, tensor_reshape(list, SHAPE(list->numel))), shape)

@@ -273,26 +273,61 @@ Tensor *tensor_repeat_interleave_args(TensorRepeatInterleaveArgs a)
 
 /* ---- repeat_interleave by a list of counts --------------------------------------------------- */
 
-/* The index that repeats k as often as the list says; a list of one count serves all n. */
+static int wrong_size(OpCall *c, int64_t total)
+{
+    return op_fail(c, TENSOR_EVALUE, "output_size %lld, repeats that sum to %lld: want the sum",
+                   (long long)((const TensorRepeatInterleaveTensorArgs *)op_params(c))->output_size,
+                   (long long)total);
+}
+
+static int wrong_count(OpCall *c, int64_t count, int64_t position)
+{
+    return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count", (long long)count,
+                   (long long)position);
+}
+
+/* The index that repeats k of n as often as the list says; a list of one count serves all. */
+static Tensor *index_here(OpCall *c, Tensor *repeats, int64_t n, int64_t size)
+{
+    Tensor *list = own(raw_cast(repeats, TENSOR_I64));
+    if (!list) return NULL;
+    int64_t bad = 0;
+    const int64_t *count = list->data, step = repeats->numel > 1, total = host_repeats(count, step, n, &bad);
+    if (total == -1) return wrong_count(c, count[bad * step], bad), NULL;
+    if (total < 0) return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
+    if (size >= 0 && size != total) return wrong_size(c, total), NULL;
+    Tensor *index = own(new_tensor(SHAPE(total), TENSOR_I64, &cpu_place));
+    if (index) host_repeat(index->data, count, step, n);
+    return index;
+}
+
+/* The same by scan and search on another device, which is asked for the size unless that is given. */
+static Tensor *index_there(OpCall *c, Tensor *repeats, int64_t n, int64_t size)
+{
+    Tensor *counts = tensor_expand(tensor_reshape(tensor_to(repeats, TENSOR_I64), SHAPE(-1)), SHAPE(n)),
+           *end = tensor_cumsum(counts, 0), *total = end && n ? tensor_narrow(end, 0, n - 1, 1) : NULL;
+    CheckArgs least = { .what = "the count", .status = TENSOR_EVALUE, .high = INT64_MAX };
+    CheckArgs sum = { .what = "the sum of repeats", .status = TENSOR_EVALUE, .low = size, .high = size };
+    int found = call_check(c, counts, &least);
+    if (found) return found == 1 ? wrong_count(c, least.bad_value, least.bad_at), NULL : NULL;
+    if (size < 0) size = total ? (int64_t)tensor_item(total) : 0;
+    else if (total && (found = call_check(c, total, &sum)) != 0)
+        return found == 1 ? wrong_size(c, sum.bad_value), NULL : NULL;
+    if (tensor_error_code()) return NULL;
+    Tensor *index = tensor_searchsorted(end, numbers_on(size, TENSOR_I64, end->place), .right = true);
+    return n ? tensor_clamp(index, 0, (double)(n - 1)) : index;
+}
+
 static Tensor *index_of_counts(OpCall *c, Tensor *repeats, int64_t n)
 {
-    Tensor *host = host_copy(repeats, TENSOR_I64);
-    if (!host) return NULL;
+    const int64_t size = ((const TensorRepeatInterleaveTensorArgs *)op_params(c))->output_size;
     if (repeats->ndim > 1 || (repeats->numel != n && repeats->numel != 1))
         return op_fail(c, TENSOR_ESHAPE, "repeats %s for %lld slices: want a list of as many, or one",
                        S(repeats), (long long)n),
                NULL;
-    int64_t bad = 0;
-    const int64_t *count = host->data, step = repeats->numel > 1, total = host_repeats(count, step, n, &bad);
-    if (total == -1)
-        return op_fail(c, TENSOR_EVALUE, "%lld times at position %lld: want no negative count",
-                       (long long)count[bad * step], (long long)bad),
-               NULL;
-    if (total < 0) return op_fail(c, TENSOR_ESHAPE, "too many elements"), NULL;
-    Tensor *index = own(new_tensor(SHAPE(total), TENSOR_I64, &cpu_place));
-    if (!index) return NULL;
-    host_repeat(index->data, count, step, n);
-    return carried(index, repeats->place);
+    if (size < -1)
+        return op_fail(c, TENSOR_EVALUE, "output_size %lld: want 0 or more", (long long)size), NULL;
+    return on_host(repeats->place) ? index_here(c, repeats, n, size) : index_there(c, repeats, n, size);
 }
 
 static int counts_compose(OpCall *c)
@@ -307,7 +342,8 @@ static int counts_compose(OpCall *c)
     return index ? op_set_result(c, 0, tensor_index_select(x, dim, index)) : -1;
 }
 
-static const OpField counts_fields[] = { OP_OPTION(TensorRepeatInterleaveTensorArgs, dim), { 0 } };
+static const OpField counts_fields[] = { OP_OPTION(TensorRepeatInterleaveTensorArgs, dim, output_size),
+                                         { 0 } };
 static const TensorOp op_repeat_interleave_tensor = {
     .name = "repeat_interleave_tensor",
     .autocast = AUTOCAST_AS_IS,
@@ -320,9 +356,10 @@ static const TensorOp op_repeat_interleave_tensor = {
     .flags = OP_ANY_DEVICE,
     .torch = "repeat_interleave",
     .samples = "2x3,2@i64:0..3 {dim=0}; 2x3,3@i32:0..3 {dim=-1}; 2x3,6@u8:0..2; ,1@i64:2..2; "
-               "2x3,@i64:2..2 {dim=1}; 0x3,0@i64 {dim=0}",
+               "2x3,@i64:2..2 {dim=1}; 0x3,0@i64 {dim=0}; 2x3,2@i64:2..2 {dim=0 output_size=4}",
     .errors = "2x3,2@i64:-1..-1 {dim=0} ! EVALUE; 2x3,4@i64:1..1 {dim=0} ! ESHAPE; 2x3,2@i64:1..1 "
-              "{dim=2} ! EINDEX; 2x3,2 {dim=0} ! EDTYPE"
+              "{dim=2} ! EINDEX; 2x3,2 {dim=0} ! EDTYPE; 2x3,2@i64:1..1 {dim=0 output_size=3} ! EVALUE; "
+              "2x3,2@i64:1..1 {dim=0 output_size=-2} ! EVALUE"
 };
 REGISTER_OPS(&op_repeat_interleave_tensor);
 

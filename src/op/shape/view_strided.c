@@ -186,11 +186,29 @@ static int strided_forward(OpCall *c)
         c, 0, own(new_view(x, p->size.ndim, p->size.dim, p->stride.dim, x->numel ? p->storage_offset : 0)));
 }
 
-/* The row-major position in x of every element of the view. */
-static Tensor *places(const TensorAsStridedArgs *p)
+/* On another device than the CPU: the sum of a line for each dim, which broadcast. */
+static Tensor *places_there(const TensorAsStridedArgs *p, const Place *place)
 {
-    Tensor *list = own(new_tensor(SHAPE(shape_count(p->size)), TENSOR_I64, &cpu_place));
-    if (list) host_offsets(list->data, p->storage_offset, p->size.ndim, p->size.dim, NULL, p->stride.dim);
+    const int n = p->size.ndim;
+    int64_t shape[TENSOR_MAX_DIMS];
+    Tensor *at = own(new_tensor(SHAPE(1), TENSOR_I64, place));
+    if (!at || raw_fill(at, (double)p->storage_offset)) return NULL;
+    for (int d = n - 1; d >= 0; d--) {
+        for (int k = d; k < n; k++) shape[k - d] = k == d ? p->size.dim[d] : 1;
+        Tensor *line =
+            tensor_mul_scalar(numbers_on(p->size.dim[d], TENSOR_I64, place), (double)p->stride.dim[d]);
+        at = tensor_add(tensor_reshape(line, (TensorShape){ n - d, shape }), at);
+    }
+    return tensor_reshape(at, SHAPE(-1));
+}
+
+/* The row-major position in x of every element of the view. */
+static Tensor *places(const TensorAsStridedArgs *p, const Place *place)
+{
+    if (!on_host(place) && shape_count(p->size)) return places_there(p, place);
+    Tensor *list = own(new_tensor(SHAPE(shape_count(p->size)), TENSOR_I64, place));
+    if (list && list->numel)
+        host_offsets(list->data, p->storage_offset, p->size.ndim, p->size.dim, NULL, p->stride.dim);
     return list;
 }
 
@@ -198,8 +216,7 @@ static int strided_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorAsStridedArgs *p = op_params(c);
     TensorShape shape = op_input_shape(c, 0);
-    Tensor *at = carried(places(p), dy->place),
-           *zero = zeros_on(SHAPE(shape_count(shape)), dy->dtype, dy->place);
+    Tensor *at = places(p, dy->place), *zero = zeros_on(SHAPE(shape_count(shape)), dy->dtype, dy->place);
     Tensor *sum = at && zero ? tensor_index_add(zero, 0, at, tensor_reshape(dy, SHAPE(at->numel))) : NULL;
     dx[0] = sum ? tensor_reshape(sum, shape) : NULL;
     return dx[0] ? 0 : -1;
