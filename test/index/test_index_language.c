@@ -276,6 +276,25 @@ static void refusals(void **state)
     tensor_scope_close(scope);
 }
 
+static void null_operands(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = matrix(), *v = tensor_ones(SHAPE(4), TENSOR_F64);
+#define IS_NULL(call) \
+    assert_null(call), assert_int_equal(tensor_error_code(), TENSOR_ENULL), tensor_error_clear()
+    IS_NULL(tensor_index(NULL, "0"));
+    IS_NULL(tensor_index_set(NULL, v, "0"));
+    IS_NULL(tensor_index_set(x, NULL, "0"));
+    IS_NULL(tensor_index_set_(NULL, v, "0"));
+    IS_NULL(tensor_index_set_(x, NULL, "0"));
+    IS_NULL(tensor_index_set_scalar_(NULL, 1, "0"));
+    IS_NULL(tensor_index_accumulate_(NULL, v, "0"));
+    IS_NULL(tensor_index_accumulate_(x, NULL, "0"));
+    assert_true(tensor_equal(x, matrix()));
+    tensor_scope_close(scope);
+}
+
 static void writes_refused(void **state)
 {
     (void)state;
@@ -347,6 +366,7 @@ int main(void)
         cmocka_unit_test(the_last_one_wins),
         cmocka_unit_test(values_are_cast),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(null_operands),
         cmocka_unit_test(writes_refused),
         cmocka_unit_test(memory_runs_out),
     };
