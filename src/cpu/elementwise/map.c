@@ -200,10 +200,11 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     for (int64_t line = from; line < to; line++) {
         for (int k = 0; k <= ROW_OPERANDS && !known; k++) {
             const int64_t size = (int64_t)dtype_size(operand[k]->dtype);
+            first[k] = operand[k]->data, step[k] = 0;
+            if (!first[k]) continue; /* and its strides are not set */
             int64_t offset = begin * operand[k]->stride[inner];
             for (int d = 0; d < inner; d++) offset += index[d] * operand[k]->stride[d];
-            first[k] = operand[k]->data ? (char *)operand[k]->data + offset * size : NULL;
-            step[k] = operand[k]->data && inner ? operand[k]->stride[inner - 1] * size : 0;
+            first[k] += offset * size, step[k] = inner ? operand[k]->stride[inner - 1] * size : 0;
         }
         memcpy(at, first, sizeof at);
         if (one >= 0) {
