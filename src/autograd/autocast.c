@@ -42,7 +42,7 @@ static void let_go(Kept *k)
     drop_leaf(k->leaf);
 }
 
-void tensor_clear_autocast_cache(void)
+static void clear_kept(void)
 {
     Kept *kept = state.kept;
     const size_t places = state.places;
@@ -50,6 +50,12 @@ void tensor_clear_autocast_cache(void)
     for (size_t i = 0; i < places; i++)
         if (kept[i].leaf) let_go(&kept[i]);
     tg_free(kept, places * sizeof *kept);
+}
+
+void tensor_clear_autocast_cache(void)
+{
+    clear_kept();
+    cast_ahead_forget();
 }
 
 static bool grow(void)
@@ -136,6 +142,7 @@ Tensor *autocast_cast(Tensor *x, int dtype)
     const bool keeps = leaf && state.now.cache_enabled && state.now.depth > 0;
     Tensor *cast = keeps ? find_cast(x, dtype) : NULL;
     if (cast) return borrow(cast);
+    if (keeps && cast_ahead(x, dtype)) return NULL;
     const bool on = autocast_switch(false);
     cast = graph_ops.to(x, (TensorDtype)dtype);
     autocast_switch(on);
@@ -176,7 +183,11 @@ bool autocast_switch(bool on)
 }
 
 /* The thread ends. */
-static void end_all_blocks(void) { tensor_autocast_end((TensorAutocast){ .enabled = false }); }
+static void end_all_blocks(void)
+{
+    tensor_autocast_end((TensorAutocast){ .enabled = false });
+    cast_ahead_forget();
+}
 
 TensorAutocast tensor_autocast_begin_args(TensorAutocastArgs args)
 {
@@ -206,7 +217,8 @@ void tensor_autocast_end(TensorAutocast before)
     state.now = before;
     if (before.depth || !depth) return;
     atomic_fetch_sub(&call_modes, 1);
-    tensor_clear_autocast_cache();
+    clear_kept();
+    cast_ahead_end_block();
 }
 
 bool tensor_autocast_enabled(void) { return state.now.enabled; }

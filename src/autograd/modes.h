@@ -25,6 +25,16 @@ bool autocast_is_of_parts(const TensorOp *op, Tensor *const *inputs, int n);
 int autocast_target(const TensorOp *op, Tensor *const *inputs, int n, const void *params);
 Tensor *autocast_cast(Tensor *x, int dtype); /* x itself if it has that dtype; NULL: x is NULL, or an error */
 
+/* cast_ahead.c.  cast_ahead - leaf is about to be cast inside a block: where the device can, casts all that
+ * the last block cast in one launch.  -1: failed.
+ * cast_ahead_take - that cast of x, owned by the scope; NULL: there is none.
+ * cast_ahead_end_block - what was not taken goes; what this block did not cast is forgotten.
+ * cast_ahead_forget - all of it. */
+int cast_ahead(Tensor *leaf, int dtype);
+Tensor *cast_ahead_take(const Tensor *x, int dtype);
+void cast_ahead_end_block(void);
+void cast_ahead_forget(void);
+
 /* autocast_widen - notes that op now runs on a half although its class asks for f32; returns the op noted
  * before. autocast_widens - is op the one noted? */
 const TensorOp *autocast_widen(const TensorOp *op);

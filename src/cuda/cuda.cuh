@@ -39,6 +39,7 @@ int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is
 
 bool gpu_must_fail(); /* the request for memory that comes, for a test */
 void **gpu_blas();    /* of gemm.cu */
+void **gpu_dnn();     /* of conv_cudnn.cu */
 
 /* alloc.cu: 256-byte aligned blocks; bytes as asked for.  nullptr, and the sentence recorded: there is no
  * memory, and the call ends with KERNEL_NO_MEMORY if it fails. */
@@ -81,6 +82,7 @@ struct Scratch {
 KERNEL_LIST(K)
 LIST_KERNELS(K)
 #undef K
+int gpu_random_torch(RandomArgs *args); /* elementwise/random_torch.cu: PyTorch's on a GPU */
 
 /* index.cu: queues a look at all of [outer, rows, inner] indices (strides as given), which must lie in
  * [0, n) or equal *also, if that is given.  A bad one, the first in row-major order, of steps with stride 0

@@ -86,6 +86,7 @@ cudaStream_t gpu_stream()
 int64_t *gpu_mailbox() { return here->mailbox; }
 bool gpu_must_fail() { return here->must_fail(here); }
 void **gpu_blas() { return &here->blas; }
+void **gpu_dnn() { return &here->dnn; }
 void **gpu_list_tables()
 {
     DeviceGraph *g = gpu_capture();
@@ -392,6 +393,7 @@ enum { WIDE = 1 << TENSOR_F64 | 1 << TENSOR_I64, ALL = (1 << TENSOR_DTYPES) - 1 
     K(copy, CopyArgs, ALL)                                       \
     K(fill, FillArgs, ALL)                                       \
     K(list_rule, ListRuleArgs, FLOATS | HALVES)                  \
+    K(list_cast, ListCastArgs, 1 << TENSOR_F32)                  \
     K(list_norm, ListNormArgs, FLOATS | HALVES)                  \
     K(map_formula, FormulaArgs, FLOATS | HALVES)                 \
     K(select, SelectArgs, ALL)                                   \

@@ -1,4 +1,4 @@
-/* list.cu - one launch over many arrays: rules of optimizers, norms.
+/* list.cu - one launch over many arrays: rules of optimizers, casts, norms.
  *
  * A launch has a block for each CHUNK elements of an array.  Which array that is, and where it lies, is in a
  * table on the device, which is kept: the next step of a training loop mostly has the same addresses. */
@@ -116,6 +116,39 @@ int gpu_list_rule(ListRuleArgs *a)
     for (const auto &rule : rules)
         if (strcmp(rule.name, a->rule) == 0 && strcmp(rule.step, a->step) == 0) return rule.run(a);
     return KERNEL_DECLINED;
+}
+
+/* ---- casts ----------------------------------------------------------------------------------- */
+
+/* By what a load of 16 bytes brings, where both arrays begin at one. */
+template <class To> static __global__ void cast_chunks(ListTable table)
+{
+    constexpr int N = Pack<float>::SIZE;
+    const ListShare share = share_of(table, CHUNK);
+    const float *from = (const float *)table.array[2 * share.list];
+    To *to = (To *)table.array[2 * share.list + 1];
+    int64_t rest = share.from;
+    if ((uintptr_t)from % 16 == 0 && (uintptr_t)to % sizeof(Pack<To, N>) == 0) {
+        rest = share.to - (share.to - share.from) % N;
+        for (int64_t i = share.from + (int64_t)threadIdx.x * N; i < rest; i += (int64_t)blockDim.x * N) {
+            const Pack<float> pack = load_pack<Pack<float>>(from + i);
+            Pack<To, N> cast;
+            for (int k = 0; k < N; k++) put(&cast.v[k], pack.v[k]);
+            store_pack(to + i, cast);
+        }
+    }
+    for (int64_t i = rest + threadIdx.x; i < share.to; i += blockDim.x) put(to + i, from[i]);
+}
+
+int gpu_list_cast(ListCastArgs *a)
+{
+    ListTable table;
+    if (a->from != TENSOR_F32 || (a->to != TENSOR_F16 && a->to != TENSOR_BF16)) return KERNEL_DECLINED;
+    if (!gpu_list_table({ a->array, a->count, a->n, 2, CHUNK }, &table)) return KERNEL_FAILED;
+    if (table.blocks == 0) return KERNEL_DONE;
+    if (a->to == TENSOR_F16) LAUNCH((cast_chunks<__half>), table.blocks, THREADS, table);
+    else LAUNCH((cast_chunks<__nv_bfloat16>), table.blocks, THREADS, table);
+    return gpu_launched("casts of a list");
 }
 
 /* ---- norms ----------------------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ enum { KERNEL_DONE = 0, KERNEL_FAILED = -1, KERNEL_NO_MEMORY = -2, KERNEL_DECLIN
 /* Those that the CPU has elsewhere: over lists of arrays in optim, rows of the program's as their loops. */
 #define LIST_KERNELS(K)        \
     K(list_rule, ListRuleArgs) \
+    K(list_cast, ListCastArgs) \
     K(list_norm, ListNormArgs) \
     K(map_formula, FormulaArgs)
 

@@ -270,7 +270,7 @@ typedef struct IndexJoinArgs {
  * not NULL. */
 typedef enum ImageLayout { LAYOUT_FIRST, LAYOUT_LAST } ImageLayout;
 typedef struct ConvArgs {
-    int dtype, layout;
+    int dtype, layout, precision; /* as that of gemm */
     int64_t batch, in, d, h, w, out, od, oh, ow, kd, kh, kw, groups;
     int64_t stride_d, stride_h, stride_w, pad_d, pad_h, pad_w, dilation_d, dilation_h, dilation_w;
     void *x, *weight, *bias, *y;
@@ -348,9 +348,13 @@ typedef struct TapsArgs {
  * rms: the same with 0 as the mean.  groups > 0: the same, but outer is [batch, groups], and weight and bias
  * are [groups * channels], a value for each channel of a group. batch: statistics for each channel over outer
  * and inner; weight and bias [channels]. mean, rstd and var (may be NULL) receive the statistics (biased
- * variance): rstd = 1 / sqrt(var + eps). */
+ * variance): rstd = 1 / sqrt(var + eps).
+ *     add: of layer and rms, unless NULL, of x's shape: x + add takes the place of x, and goes to sum,
+ *         rounded; grad: dx += dsum, unless that is NULL, and dadd, unless NULL, is dx once more. */
 typedef struct NormArgs {
-    int dtype;   /* of x, y, dy, dx; the statistics are f32 beside halves */
+    int dtype; /* of x, dx, sum, dsum; the statistics are f32 beside halves */
+    int to,
+        added;   /* of y and dy; of add and dadd: the same, or a half beside f32 on a device that reads it */
     int weights; /* of weight, bias, dweight, dbias: the same, or f32 beside halves */
     bool batch;
     bool given; /* batch in eval mode: mean and rstd are given */
@@ -358,21 +362,36 @@ typedef struct NormArgs {
     int64_t outer, channels, inner, groups;
     double eps;
     const void *x, *weight, *bias; /* weight, bias may be NULL */
-    void *y, *mean, *rstd, *var;
-    const void *dy;             /* grad: */
-    void *dx, *dweight, *dbias; /* each may be NULL when not wanted */
+    const void *add;
+    void *y, *mean, *rstd, *var, *sum;
+    const void *dy, *dsum;             /* grad: */
+    void *dx, *dadd, *dweight, *dbias; /* each may be NULL when not wanted */
 } NormArgs;
 
 /* random - the counter-based generator (Philox 4x32-10): element i depends on (seed, offset, i) only.  state:
- * NULL, or {seed, offset} on the device: its seed counts, and offset is added to its offset. */
-typedef enum RandomKind { RANDOM_DROPOUT_MASK, RANDOM_UNIFORM, RANDOM_NORMAL } RandomKind;
+ * NULL, or {seed, offset} on the device: its seed counts, and offset is added to its offset.
+ * The kinds _TORCH give PyTorch's numbers on a GPU of that many multiprocessors, from its offset on, which
+ * advances by `advance`, an answer: uniform on [at[0], at[1]); normal, at: mean and deviation; 1 with
+ * probability p, as Tensor.bernoulli_ draws it; the mask of dropout with probability p of 0 for a tensor of
+ * `dtype`.  The CPU declines them. */
+typedef enum RandomKind {
+    RANDOM_DROPOUT_MASK,
+    RANDOM_UNIFORM,
+    RANDOM_NORMAL,
+    RANDOM_TORCH_UNIFORM,
+    RANDOM_TORCH_NORMAL,
+    RANDOM_TORCH_BERNOULLI,
+    RANDOM_TORCH_DROPOUT
+} RandomKind;
 typedef struct RandomArgs {
     int kind, dtype;
     int64_t count;
     uint64_t seed, offset;
     const uint64_t *state;
-    double p;  /* mask: probability of 0; out is bool */
-    void *out; /* dense */
+    double p; /* mask: probability of 0; out is bool */
+    double at[2];
+    uint64_t advance;
+    void *out; /* dense; of dtype, but bool for masks and bernoulli */
 } RandomArgs;
 
 /* attention - y = D(softmax(scale q k^T + mask)) v for each item of a batch of `shape`; q [rows, width], k
@@ -380,7 +399,10 @@ typedef struct RandomArgs {
  * / each[d]) stride[d], in elements; row and col are strides.  A row without a finite score (and no NaN) has
  * the probabilities 0.  D: the elements that `keep` does not keep are 0, the others times keep_factor. shift
  * and factor receive a value for each row: p = factor e^(score - shift).  Backward reads them, dy and, but on
- * the CPU, y. */
+ * the CPU, y.
+ * y, dy, dq, dk and dv are dense; on a device that reads halves the last dim of the batch, if `heads` is that
+ * and not 1, may lie behind the rows: [batch / heads, rows, heads, width], as it does where a layer splits
+ * its features into heads.  dk and dv have heads / share of them. */
 typedef struct AttentionOperand {
     const void *data; /* NULL: absent (mask) */
     int64_t each[KERNEL_MAX_DIMS], stride[KERNEL_MAX_DIMS];
@@ -393,14 +415,15 @@ typedef struct AttentionArgs {
     int ndim;       /* of the batch */
     int64_t shape[KERNEL_MAX_DIMS];
     int64_t batch, rows, cols, width, value_width;
+    int64_t heads;
     int64_t share; /* so many items, one behind the other, share a gradient of k and of v */
     double scale, keep_factor;
     AttentionOperand q, k, v, mask;
     const uint8_t *keep;  /* dense [batch, rows, cols], or NULL: all are kept */
     void *shift, *factor; /* dense [batch, rows] */
-    void *y;              /* dense [batch, rows, value_width] */
-    const void *dy;       /* dense; backward: */
-    void *dq, *dmask;     /* dense, a gradient for each item; NULL when not wanted */
+    void *y;              /* [batch, rows, value_width] */
+    const void *dy;       /* backward: */
+    void *dq, *dmask;     /* a gradient for each item; NULL when not wanted; dmask is dense */
     void *dk, *dv;        /* the same, [batch / share, cols, ...] */
 } AttentionArgs;
 /* rnn_step - one step of a recurrent layer, after its products: row by row of [rows, gates hidden], where rnn
@@ -477,6 +500,7 @@ typedef struct ClassMarginArgs {
  * number_there.  skip: a bool on the device, or NULL; where it is true nothing is written.  A rule is known
  * by its name and its text; one that is not is declined.  ready: makes what the call needs, and that is all:
  * the same call after it then asks for no memory.
+ * list_cast - array[2 i + 1] = (dtype `to`) array[2 i], of dtype `from`, count[i] elements of n pairs.
  * list_norm - out[i] = (sum |x|^ord)^(1/ord) over the count[i] elements of array[i]; ord 1, 2 and infinity
  * (the largest, NaN wins); others may be declined.  out is dense, of out_dtype f32 or f64. */
 typedef struct ListRuleArgs {
@@ -489,6 +513,12 @@ typedef struct ListRuleArgs {
     const void *number_there, *skip;
     bool ready;
 } ListRuleArgs;
+typedef struct ListCastArgs {
+    int from, to;
+    int64_t n;
+    void *const *array;
+    const int64_t *count;
+} ListCastArgs;
 typedef struct ListNormArgs {
     int dtype, out_dtype;
     int64_t n;

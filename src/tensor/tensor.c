@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "trace/callsite.h"
 #include "core.h"
+#include "thread.h"
 #include "scope.h"
 
 enum { INLINE_BYTES = 4096, HEADER = 64 }; /* small data lies behind its Storage, in one block */
@@ -303,6 +304,8 @@ Tensor *lend(Tensor *x)
     return x;
 }
 
+THREAD_LOCAL void (*leaf_ended)(Tensor *leaf);
+
 void hold_leaf(Tensor *leaf) { atomic_fetch_add_explicit(&leaf->holds, 1, memory_order_relaxed); }
 
 void drop_leaf(Tensor *leaf)
@@ -326,6 +329,7 @@ static void end_tensor(Tensor *x)
     }
     take_back(grad);
     take_back(base);
+    if (unlikely(atomic_load_explicit(&x->holds, memory_order_relaxed) > 1) && leaf_ended) leaf_ended(x);
     drop_leaf(x);
 }
 

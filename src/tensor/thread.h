@@ -2,6 +2,8 @@
 #ifndef TG_THREAD_H
 #define TG_THREAD_H
 
+#include "tensor/core.h"
+
 #pragma GCC visibility push(hidden)
 
 /* What a thread owns, in the order in which it is freed: tensors before the tape that they refer to, and
@@ -19,6 +21,10 @@ typedef enum ThreadPart {
 /* thread_owns - free_part is called when this thread ends, and also when others end: it must tolerate a
  * part that is not there. */
 void thread_owns(ThreadPart part, void (*free_part)(void));
+
+/* leaf_ended - of this thread: told of a tensor whose last reference goes here while something holds it;
+ * NULL: nobody wants to know. */
+extern THREAD_LOCAL void (*leaf_ended)(Tensor *leaf);
 
 #pragma GCC visibility pop
 

@@ -149,12 +149,91 @@ static void norms_of_lists(void **state)
             }
 }
 
+/* ---- casts of parameters --------------------------------------------------------------------- */
+
+enum { PARAMETERS = 12 };
+
+static Tensor *parameter(int i)
+{
+    Tensor *x = tensor_sin(tensor_add_scalar(tensor_arange(0, 5. * (i + 3), 1, TENSOR_F32), i));
+    return tensor_requires_grad_(tensor_to_device(tensor_reshape(x, SHAPE(5, i + 3)), test_device()), true);
+}
+
+/* In a block the products of each parameter, which goes through bf16, with itself; NULL: left out. */
+static Tensor *products(Tensor *const *p, Tensor *write)
+{
+    Tensor *sum = tensor_to_device(tensor_zeros(SHAPE(), TENSOR_F32), test_device());
+    TENSOR_AUTOCAST(TENSOR_BF16)
+    {
+        for (int i = 0; i < PARAMETERS; i++) {
+            if (write && i == 1)
+                TENSOR_NO_GRAD
+                    tensor_add_scalar_(write, 1);
+            if (p[i]) sum = tensor_add(sum, tensor_sum(tensor_matmul(p[i], tensor_mT(p[i]))));
+        }
+    }
+    assert_null(tensor_error());
+    return sum;
+}
+
+/* The second block casts in one launch what the first one cast one by one; with the same values, of what is
+ * there when it is used. */
+static void casts_of_parameters_are_one_launch(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p[PARAMETERS], *q[PARAMETERS];
+    for (int i = 0; i < PARAMETERS; i++) p[i] = parameter(i);
+    int64_t launches[3];
+    double value[3];
+    for (int turn = 0; turn < 3; turn++) {
+        const int64_t before = counts_now().launches;
+        Tensor *sum = products(p, NULL);
+        launches[turn] = counts_now().launches - before;
+        assert_int_equal(tensor_backward(sum), 0);
+        value[turn] = tensor_item(sum) + tensor_item(tensor_sum(tensor_grad(p[PARAMETERS - 1])));
+        for (int i = 0; i < PARAMETERS; i++) tensor_set_grad(p[i], NULL);
+    }
+    assert_true(value[0] == value[1] && value[1] == value[2]);
+    if (is_emulated()) { /* and one that writes the table of addresses */
+        assert_true(launches[0] - launches[1] >= PARAMETERS - 2);
+        assert_true(launches[1] >= launches[2]);
+    }
+    for (int i = 0; i < PARAMETERS; i++)
+        q[i] = i == 3 ? tensor_requires_grad_(tensor_add_scalar(tensor_detach(p[3]), 1), true) : p[i];
+    const double want = tensor_item(products(q, NULL)); /* makes another list */
+    products(p, NULL);
+    assert_true(tensor_item(products(p, p[3])) == want); /* written after it was cast */
+    tensor_scope_close(scope);
+}
+
+/* A parameter that is gone is not cast. */
+static void casts_of_parameters_that_were_freed(void **state)
+{
+    (void)state;
+    Tensor *p[PARAMETERS];
+    TensorScope outer = tensor_scope_open();
+    for (int i = 0; i < PARAMETERS; i++) p[i] = parameter(i);
+    products(p, NULL);
+    for (int i = 1; i < PARAMETERS; i++) tensor_retain(p[i]);
+    tensor_scope_close(outer); /* the first one goes */
+    p[0] = NULL;
+    outer = tensor_scope_open();
+    const int64_t live = tensor_live_count();
+    products(p, NULL);
+    tensor_scope_close(outer);
+    assert_int_equal(tensor_live_count(), live);
+    for (int i = 1; i < PARAMETERS; i++) tensor_release(p[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_is_one_kernel),
         cmocka_unit_test(launches_do_not_grow),
         cmocka_unit_test(norms_of_lists),
+        cmocka_unit_test(casts_of_parameters_are_one_launch),
+        cmocka_unit_test(casts_of_parameters_that_were_freed),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("lists on a device", tests, NULL, NULL);

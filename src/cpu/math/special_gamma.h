@@ -110,7 +110,7 @@ SPECIAL_FN double special_igammac(double a, double x)
     return x > 1 && x > a + 1 ? special_igammac_fraction(a, x) : 1 - special_igamma_series(a, x);
 }
 
-/* kind: a SpecialKind of device.h, 0 to 2 in the order above. */
+/* kind: a SpecialKind of kernels.h, 0 to 2 in the order above. */
 SPECIAL_FN double special_pair(int kind, double a, double b)
 {
     return kind == 0 ? special_hurwitz(a, b) : kind == 1 ? special_igamma(a, b) : special_igammac(a, b);

@@ -1,4 +1,4 @@
-/* cross_entropy.c - class targets over dense logits [rows, classes, inner]; device.h has the formulas.
+/* cross_entropy.c - class targets over dense logits [rows, classes, inner]; kernels.h has the formulas.
  *
  * Targets are all checked before anything is written. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* reduce.c - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
+/* reduce.c - reductions over strided spaces (ReduceArgs in kernels.h says what each kind is).
  *
  *  - The kept positions are cut into units: one row each, or up to FOLD_COLUMNS columns side by side where
  *    these lie next to each other or the rows are short.  The reduced positions are cut into blocks whose

@@ -1,4 +1,4 @@
-/* special.cu - zeta and the incomplete gamma functions (SpecialArgs in device.h), in double. */
+/* special.cu - zeta and the incomplete gamma functions (SpecialArgs in kernels.h), in double. */
 #include "cuda/cuda.cuh"
 #include "cpu/math/special.h"
 

@@ -1,4 +1,4 @@
-/* pool.cu - pooling over dense planes, or with channels last, and its gradients (PoolArgs in device.h).
+/* pool.cu - pooling over dense planes, or with channels last, and its gradients (PoolArgs in kernels.h).
  *
  * A thread makes one element; a large window is shared by a team.  Gradients are gathered: each element of x
  * sums, in their order, over the windows that it lies in, so there are no atomics.  Sums of f32 and halves

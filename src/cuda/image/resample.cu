@@ -1,5 +1,5 @@
-/* resample.cu - planes resampled axis by axis (ResampleArgs in device.h): a thread makes one element from its
- * few taps.  Axes that shrink come first, so that what lies between two passes is small. */
+/* resample.cu - planes resampled axis by axis (ResampleArgs in kernels.h): a thread makes one element from
+ * its few taps.  Axes that shrink come first, so that what lies between two passes is small. */
 #include "cuda/cuda.cuh"
 
 struct ResamplePass {

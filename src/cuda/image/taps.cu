@@ -1,4 +1,4 @@
-/* taps.cu - weighted picks from planes, and their transposes (TapsArgs in device.h): a thread makes one
+/* taps.cu - weighted picks from planes, and their transposes (TapsArgs in kernels.h): a thread makes one
  * element, and sums in the order of the taps, in f32 for halves.  spread gathers, by the places that name an
  * element. */
 #include "cuda/index/segments.cuh"

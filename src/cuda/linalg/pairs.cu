@@ -1,4 +1,4 @@
-/* pairs.cu - distances of all pairs of vectors, and their gradient (PairsArgs in device.h).
+/* pairs.cu - distances of all pairs of vectors, and their gradient (PairsArgs in kernels.h).
  *
  * Forward: a block makes a tile of TILE x TILE pairs, from pieces of their vectors in shared memory.
  * Backward: a thread makes one element, and sums over the other set in its order. */

@@ -1,5 +1,5 @@
 /* class_losses.cu - the multilabel margin loss and connectionist temporal classification (ClassMarginArgs and
- * CtcArgs in device.h), in double.  A block does a row, or a sequence; sums have one order. */
+ * CtcArgs in kernels.h), in double.  A block does a row, or a sequence; sums have one order. */
 #include "cuda/cuda.cuh"
 #include "cpu/loss/ctc_steps.h"
 

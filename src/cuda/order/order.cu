@@ -1,5 +1,5 @@
 /* order.cu - order along the middle of dense [outer, n, inner]: sort, topk, kthvalue, median, mode (OrderArgs
- * in device.h).
+ * in kernels.h).
  *
  * An element becomes an item: a key whose unsigned order is the one wanted (complemented for descending), and
  * its place, by which equal ones keep their order; 32 bits of each in one word where they fit.  Blocks sort

@@ -1,4 +1,4 @@
-/* scan.cu - running results along the middle of dense [outer, n, inner] (ScanArgs in device.h).
+/* scan.cu - running results along the middle of dense [outer, n, inner] (ScanArgs in kernels.h).
  *
  * A kind is a rule: how it reads an element as a state, joins the state of earlier elements with that of
  * later ones, and writes a result.  Many lines side by side take a thread each.  Otherwise a block passes

@@ -1,4 +1,4 @@
-/* cross_entropy.cu - class targets over dense logits [rows, classes, inner]; device.h has the formulas.
+/* cross_entropy.cu - class targets over dense logits [rows, classes, inner]; kernels.h has the formulas.
  *
  * Position i of rows * inner has its logits at (i / inner) classes inner + i % inner, inner apart. */
 #include "cuda/pack.cuh"

@@ -1,4 +1,4 @@
-/* reduce.cu - reductions over strided spaces (ReduceArgs in device.h says what each kind is).
+/* reduce.cu - reductions over strided spaces (ReduceArgs in kernels.h says what each kind is).
  *
  *  - The reduced positions are cut into chunks whose number follows from the counts alone.  A team folds one
  *    chunk of one kept position; a second pass folds the chunks.

@@ -1,4 +1,4 @@
-/* rnn.cu - the pointwise part of recurrent steps (RnnArgs in device.h; the equations are those of
+/* rnn.cu - the pointwise part of recurrent steps (RnnArgs in kernels.h; the equations are those of
  * ops/sequence.h): a thread makes all gates of one hidden number.  Halves are computed in f32. */
 #include "cuda/cuda.cuh"
 

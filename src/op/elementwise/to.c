@@ -3,17 +3,28 @@
  *   y = (dtype) x            dx = (dtype of x) dy
  *
  * Keeps nothing.  Returns x if it has the dtype, or is on the device. */
+#include "autograd/modes.h"
 #include "op/op.h"
 
+/* ready: what shape() found out: the result was cast before (autograd/cast_ahead.c). */
 typedef struct ToParams {
     int dtype;
+    bool ready;
 } ToParams;
 
 static int to_shape(OpCall *c)
 {
-    const ToParams *p = op_params(c);
+    ToParams *p = op_params_mut(c);
     if ((unsigned)p->dtype >= TENSOR_DTYPES) return op_fail(c, TENSOR_EDTYPE, "no such dtype: %d", p->dtype);
-    return op_set_output(c, 0, shape_of(c->input[0]), (TensorDtype)p->dtype);
+    Tensor *cast = cast_ahead_take(c->input[0], p->dtype);
+    p->ready = cast != NULL;
+    return cast ? op_set_result(c, 0, cast)
+                : op_set_output(c, 0, shape_of(c->input[0]), (TensorDtype)p->dtype);
+}
+
+static int to_forward(OpCall *c)
+{
+    return ((const ToParams *)op_params(c))->ready ? 0 : raw_copy(c->output[0], c->input[0]);
 }
 
 static int copy_forward(OpCall *c) { return raw_copy(c->output[0], c->input[0]); }
@@ -35,7 +46,7 @@ const TensorOp op_to = { .name = "to",
                          .arity = 1,
                          PARAMS_GIVEN(ToParams, to_fields),
                          .shape = to_shape,
-                         .forward = copy_forward,
+                         .forward = to_forward,
                          .backward = to_backward,
                          .flags = OP_ANY_DEVICE,
                          .samples = "3x4 {dtype=1}; {dtype=1}; 0x2 {dtype=1}",
@@ -46,7 +57,7 @@ REGISTER_OPS(&op_to);
 Tensor *tensor_to(Tensor *x, TensorDtype dtype)
 {
     if (check_null(x, "tensor_to", 1)) return NULL;
-    return x->dtype == dtype ? borrow(x) : APPLY(&op_to, &(ToParams){ (int)dtype }, x);
+    return x->dtype == dtype ? borrow(x) : APPLY(&op_to, &(ToParams){ .dtype = (int)dtype }, x);
 }
 
 /* ---- between devices ------------------------------------------------------------------------- */

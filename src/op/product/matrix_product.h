@@ -31,7 +31,7 @@ Tensor *as_rows(Tensor *x);
 
 /* multiply - c = alpha a b + beta c (+ bias, one value a column); c's batch is the broadcast one of a and b.
  * With a function (of what c would be otherwise, kept in `before`) or sums (over a's columns; GemmArgs in
- * device.h) it may be declined; c is dense then. */
+ * kernels.h) it may be declined; c is dense then. */
 typedef struct Product {
     const char *op;
     const Place *place;
