@@ -32,6 +32,8 @@ static const Case cases[] = {
     { 1, 1, 33, 33, 72, 8, .causal = true, .lie = STEPPED },
     { 4, 2, 31, 67, 64, 64, .mask = BOOL_MASK },
     { 4, 4, 66, 40, 16, 16, .causal = true, .dropout = 0.3 },
+    { 4, 2, 31, 67, 64, 40, .mask = BOOL_MASK, .lie = HEADS_INSIDE },
+    { 4, 4, 66, 40, 16, 16, .causal = true, .dropout = 0.3, .lie = HEADS_INSIDE },
     { 2, 1, 40, 70, 9, 5, .mask = SAME_MASK, .lie = STEPPED },
     { 2, 2, 1, 90, 64, 64, .mask = F32_MASK, .dropout = 0.2 },
     { 1, 1, 3, 1, 1, 1 },
@@ -131,7 +133,8 @@ static void as_defined(void **state)
             Tensor *x[OPERANDS], *wide[OPERANDS], *mask, *got[PARTS], *want[PARTS];
             tensor_manual_seed(i);
             operands(c, dtype, x, &mask);
-            Tensor *g = lying(DENSE, c->heads, c->rows, c->value_width, dtype);
+            const Lie of_result = c->lie == HEADS_INSIDE ? HEADS_INSIDE : DENSE; /* as that of the query */
+            Tensor *g = lying(of_result, c->heads, c->rows, c->value_width, dtype);
             forget_slot_calls();
             run(c, x, mask, g, got);
             only_attention(c, dtype);

@@ -24,9 +24,10 @@ template <class T> __device__ inline Pack<T> pack_of(const T *x, int i, int widt
     return pack;
 }
 
-/* A warp a row, in one order wherever the rows lie. */
+/* A warp a row, in one order wherever the rows lie: x, y [.., each, heads, width], out [.., heads, each]. */
 template <class T>
-__global__ void row_dots(int64_t rows, int width, bool wide, const T *x, const T *y, float *out)
+__global__ void row_dots(int64_t rows, int64_t each, int64_t heads, int width, bool wide, const T *x,
+                         const T *y, float *out)
 {
     const int64_t row = first_item() / LANES;
     const int lane = (int)threadIdx.x % LANES;
@@ -39,15 +40,18 @@ __global__ void row_dots(int64_t rows, int width, bool wide, const T *x, const T
         for (int k = 0; k < Pack<T>::SIZE; k++) sum += value_of(a.v[k]) * value_of(b.v[k]);
     }
     for (int half = LANES / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
-    if (lane == 0) out[row] = sum;
+    if (lane > 0) return;
+    int64_t of = row;
+    const int64_t head = split_off(of, heads), within = split_off(of, each);
+    out[(of * heads + head) * each + within] = sum;
 }
 
 static int dots(const AttentionCall &c, float *out)
 {
     const int64_t rows = c.a.batch * c.a.rows;
     return with_float(c.a.dtype, [=, &c]<class T>() -> int {
-        LAUNCH((row_dots<T>), (unsigned)((rows * LANES + THREADS - 1) / THREADS), THREADS, rows,
-               (int)c.a.value_width, c.wide_y, (const T *)c.a.dy, (const T *)c.a.y, out);
+        LAUNCH((row_dots<T>), (unsigned)((rows * LANES + THREADS - 1) / THREADS), THREADS, rows, c.a.rows,
+               c.a.heads, (int)c.a.value_width, c.wide_y, (const T *)c.a.dy, (const T *)c.a.y, out);
         return gpu_launched("attention_grad");
     });
 }

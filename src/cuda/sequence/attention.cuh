@@ -52,12 +52,19 @@ static __device__ inline Rows<T> rows_of(const AttentionArgs &a, const Attention
     return { (const T *)x.data + begin_of(a, x, item), x.row, x.col, (int)width, wide };
 }
 
-/* Of a dense array [items, rows, width]. */
-template <class T>
-static __device__ inline Rows<T> dense_rows(const void *x, int64_t item, int64_t rows, int64_t width,
-                                            bool wide)
+/* Where an item begins in an array [items / heads, rows, heads, width]. */
+static __device__ inline int64_t begin_of_heads(int64_t item, int64_t heads, int64_t rows, int64_t width)
 {
-    return { (const T *)x + item * rows * width, width, 1, (int)width, wide };
+    return (item / heads * rows * heads + item % heads) * width;
+}
+
+/* Of such an array. */
+template <class T>
+static __device__ inline Rows<T> rows_of_heads(const AttentionArgs &a, const void *x, int64_t item,
+                                               int64_t rows, int64_t width, bool wide)
+{
+    return { (const T *)x + begin_of_heads(item, a.heads, rows, width), a.heads * width, 1, (int)width,
+             wide };
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */

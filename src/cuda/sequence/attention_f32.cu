@@ -88,9 +88,9 @@ __device__ inline void add_mixture(float (&acc)[EACH][PARTS<D>][4], const float 
     }
 }
 
-/* Rows to dense ones from `first` on. */
+/* Rows to those from `first` on, ld apart. */
 template <int D>
-__device__ inline void store(float *to, int64_t first, int64_t rows, int width,
+__device__ inline void store(float *to, int64_t first, int64_t rows, int64_t ld, int width,
                              const float (&acc)[EACH][PARTS<D>][4], const float (&factor)[EACH])
 {
 #pragma unroll
@@ -103,10 +103,10 @@ __device__ inline void store(float *to, int64_t first, int64_t rows, int width,
             Four four;
 #pragma unroll
             for (int n = 0; n < 4; n++) four.v[n] = times(acc[i][e][n], factor[i]);
-            if (width % 4 == 0 && c < width) *(Four *)(to + row * width + c) = four;
+            if (width % 4 == 0 && c < width) *(Four *)(to + row * ld + c) = four;
 #pragma unroll
             for (int n = 0; n < 4; n++)
-                if (width % 4 && c + n < width) to[row * width + c + n] = four.v[n];
+                if (width % 4 && c + n < width) to[row * ld + c + n] = four.v[n];
         }
     }
 }
@@ -181,7 +181,8 @@ template <int D> __global__ void __launch_bounds__(SIZE, 4) forward(AttentionCal
         ((float *)a.shift)[item * a.rows + row] = shift_of(most[i]);
         ((float *)a.factor)[item * a.rows + row] = one;
     }
-    store<D>((float *)a.y + item * a.rows * a.value_width, first, a.rows, (int)a.value_width, o, factor);
+    store<D>((float *)a.y + begin_of_heads(item, a.heads, a.rows, a.value_width), first, a.rows,
+             a.heads * a.value_width, (int)a.value_width, o, factor);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -227,7 +228,7 @@ template <int D> __global__ void __launch_bounds__(SIZE) grad_of_rows(AttentionC
     const Scores scores(a, item, 1);
     float dq[EACH][PARTS<D>][4] = {};
     fetch<D>(q_tile, rows_of<float>(a, a.q, item, a.width, c.wide_q), first, a.rows);
-    fetch<D>(dy_tile, dense_rows<float>(a.dy, item, a.rows, a.value_width, c.wide_y), first, a.rows);
+    fetch<D>(dy_tile, rows_of_heads<float>(a, a.dy, item, a.rows, a.value_width, c.wide_y), first, a.rows);
     for (int64_t col = 0; col < cols; col += TILE) {
         __syncthreads();
         fetch<D>(k_tile, k, col, cols);
@@ -249,7 +250,8 @@ template <int D> __global__ void __launch_bounds__(SIZE) grad_of_rows(AttentionC
     float factor[EACH];
 #pragma unroll
     for (int i = 0; i < EACH; i++) factor[i] = (float)a.scale;
-    store<D>((float *)a.dq + item * a.rows * a.width, first, a.rows, (int)a.width, dq, factor);
+    store<D>((float *)a.dq + begin_of_heads(item, a.heads, a.rows, a.width), first, a.rows, a.heads * a.width,
+             (int)a.width, dq, factor);
 }
 
 /* A tile of k and v meets the rows of all items that share it, one item behind the other. */
@@ -267,7 +269,7 @@ template <int D> __global__ void __launch_bounds__(SIZE) grad_of_columns(Attenti
     fetch<D>(v_tile, rows_of<float>(a, a.v, group * a.share, a.value_width, c.wide_v), first, a.cols);
     for (int64_t item = group * a.share; item < (group + 1) * a.share; item++) {
         const Rows<float> q = rows_of<float>(a, a.q, item, a.width, c.wide_q),
-                          dy = dense_rows<float>(a.dy, item, a.rows, a.value_width, c.wide_y);
+                          dy = rows_of_heads<float>(a, a.dy, item, a.rows, a.value_width, c.wide_y);
         const Scores scores(a, item, 1);
         for (int64_t row = a.causal ? first : 0; row < a.rows; row += TILE) {
             __syncthreads();
@@ -292,9 +294,13 @@ template <int D> __global__ void __launch_bounds__(SIZE) grad_of_columns(Attenti
     float of_k[EACH], of_v[EACH];
 #pragma unroll
     for (int i = 0; i < EACH; i++) of_k[i] = (float)a.scale, of_v[i] = a.keep ? (float)a.keep_factor : 1;
-    if (a.dk) store<D>((float *)a.dk + group * a.cols * a.width, first, a.cols, (int)a.width, dk, of_k);
+    const int64_t heads = a.heads > 1 ? a.heads / a.share : 1;
+    if (a.dk)
+        store<D>((float *)a.dk + begin_of_heads(group, heads, a.cols, a.width), first, a.cols,
+                 heads * a.width, (int)a.width, dk, of_k);
     if (a.dv)
-        store<D>((float *)a.dv + group * a.cols * a.value_width, first, a.cols, (int)a.value_width, dv, of_v);
+        store<D>((float *)a.dv + begin_of_heads(group, heads, a.cols, a.value_width), first, a.cols,
+                 heads * a.value_width, (int)a.value_width, dv, of_v);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */

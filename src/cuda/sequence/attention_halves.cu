@@ -89,9 +89,9 @@ __device__ inline void add_mixture(float (&acc)[D / 8][4], const float (&p)[N / 
     }
 }
 
-/* Rows of all warps, by way of a tile that nobody reads any more, to dense rows from `first` on. */
+/* Rows of all warps, by way of a tile that nobody reads any more, to rows from `first` on, ld apart. */
 template <int D, class T>
-__device__ inline void store(T *tile, T *to, int64_t first, int64_t rows, int width,
+__device__ inline void store(T *tile, T *to, int64_t first, int64_t rows, int64_t ld, int width,
                              const float (&o)[D / 8][4], const float (&factor)[2])
 {
     tile += warp_row() * LD<D>, first += warp_row();
@@ -107,7 +107,7 @@ __device__ inline void store(T *tile, T *to, int64_t first, int64_t rows, int wi
         const int r = i / D, c = i % D;
         if (first + r >= rows || c >= width) continue;
         const T *from = tile + r * LD<D> + c;
-        T *at = to + (first + r) * width + c;
+        T *at = to + (first + r) * ld + c;
         if (step == 8) *(Words *)at = *(const Words *)from;
         else *at = *from;
     }
@@ -230,7 +230,8 @@ template <class T, int D> __global__ void __launch_bounds__(SIZE) forward(Attent
         ((float *)a.shift)[item * a.rows + r] = shift_of(most[h]) * LN2;
         ((float *)a.factor)[item * a.rows + r] = one;
     }
-    store<D>(k_tile, (T *)a.y + item * a.rows * a.value_width, first, a.rows, (int)a.value_width, o, factor);
+    store<D>(k_tile, (T *)a.y + begin_of_heads(item, a.heads, a.rows, a.value_width), first, a.rows,
+             a.heads * a.value_width, (int)a.value_width, o, factor);
 }
 
 /* ---- dq -------------------------------------------------------------------------------------- */
@@ -265,8 +266,8 @@ template <class T, int D> __global__ void __launch_bounds__(SIZE) grad_of_rows(A
     const Kept kept[2] = { kept_of(c, item, row), kept_of(c, item, row + 8) };
     unsigned q_part[D / 16][4], dy_part[D / 16][4];
     fetch_fragments<D>(q_part, shared, rows_of<T>(a, a.q, item, a.width, c.wide_q), first, a.rows);
-    fetch_fragments<D>(dy_part, shared, dense_rows<T>(a.dy, item, a.rows, a.value_width, c.wide_y), first,
-                       a.rows);
+    fetch_fragments<D>(dy_part, shared, rows_of_heads<T>(a, a.dy, item, a.rows, a.value_width, c.wide_y),
+                       first, a.rows);
     const auto tile = [=](int stage, int which) { return shared + (2 * stage + which) * N * LD<D>; };
     const auto fetch_both = [=](int stage, int64_t col) {
         fetch<D, N>(tile(stage, 0), k, col, cols);
@@ -299,7 +300,8 @@ template <class T, int D> __global__ void __launch_bounds__(SIZE) grad_of_rows(A
     wait_for_copies<0>();
     __syncthreads();
     const float factor[2] = { (float)a.scale, (float)a.scale };
-    store<D>(shared, (T *)a.dq + item * a.rows * a.width, first, a.rows, (int)a.width, dq, factor);
+    store<D>(shared, (T *)a.dq + begin_of_heads(item, a.heads, a.rows, a.width), first, a.rows,
+             a.heads * a.width, (int)a.width, dq, factor);
 }
 
 /* ---- dk, dv ---------------------------------------------------------------------------------- */
@@ -331,7 +333,8 @@ template <class T, int D> __global__ void __launch_bounds__(SIZE) grad_of_column
                          fetch<D, N>(tile(stage, 0), rows_of<T>(a, a.q, item, a.width, c.wide_q), row,
                                      a.rows);
                          fetch<D, N>(tile(stage, 1),
-                                     dense_rows<T>(a.dy, item, a.rows, a.value_width, c.wide_y), row, a.rows);
+                                     rows_of_heads<T>(a, a.dy, item, a.rows, a.value_width, c.wide_y), row,
+                                     a.rows);
                          if (threadIdx.x < N)
                              all_kept[stage * N + threadIdx.x] = kept_of(c, item, row + threadIdx.x);
         };
@@ -372,10 +375,13 @@ template <class T, int D> __global__ void __launch_bounds__(SIZE) grad_of_column
     __syncthreads();
     const float of_k[2] = { (float)a.scale, (float)a.scale };
     const float of_v[2] = { a.keep ? (float)a.keep_factor : 1, a.keep ? (float)a.keep_factor : 1 };
-    if (a.dk) store<D>(k_tile, (T *)a.dk + group * a.cols * a.width, first, a.cols, (int)a.width, dk, of_k);
+    const int64_t heads = a.heads > 1 ? a.heads / a.share : 1;
+    if (a.dk)
+        store<D>(k_tile, (T *)a.dk + begin_of_heads(group, heads, a.cols, a.width), first, a.cols,
+                 heads * a.width, (int)a.width, dk, of_k);
     if (a.dv)
-        store<D>(v_tile, (T *)a.dv + group * a.cols * a.value_width, first, a.cols, (int)a.value_width, dv,
-                 of_v);
+        store<D>(v_tile, (T *)a.dv + begin_of_heads(group, heads, a.cols, a.value_width), first, a.cols,
+                 heads * a.value_width, (int)a.value_width, dv, of_v);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */

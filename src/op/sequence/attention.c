@@ -102,6 +102,29 @@ static TensorShape with_matrix(int batch, int64_t *dim, int64_t rows, int64_t co
     return (TensorShape){ batch + 2, dim };
 }
 
+/* Do the heads lie behind the rows, as where a layer splits its features into them? */
+static int64_t heads_behind(const Tensor *x)
+{
+    const int h = x->ndim - 3;
+    return h >= 0 && x->shape[h] > 1 && x->stride[h] < x->stride[h + 1] ? x->shape[h] : 1;
+}
+
+/* New, with the heads behind the rows if heads > 1. */
+static Tensor *room(TensorShape shape, int64_t heads, int dtype, const Place *place)
+{
+    if (heads <= 1) return own(new_tensor(shape, dtype, place));
+    int64_t dim[TENSOR_MAX_DIMS];
+    const int h = shape.ndim - 3;
+    for (int d = 0; d < shape.ndim; d++) dim[d] = shape.dim[d];
+    dim[h] = shape.dim[h + 1], dim[h + 1] = shape.dim[h];
+    Tensor *dense = own(new_tensor((TensorShape){ shape.ndim, dim }, dtype, place));
+    if (!dense) return NULL;
+    int64_t stride[TENSOR_MAX_DIMS];
+    memcpy(stride, dense->stride, sizeof *stride * (size_t)shape.ndim);
+    stride[h] = dense->stride[h + 1], stride[h + 1] = dense->stride[h];
+    return own(new_view(dense, shape.ndim, shape.dim, stride, 0));
+}
+
 static int shape(OpCall *c)
 {
     TensorAttentionArgs *p = op_params_mut(c);
@@ -118,7 +141,12 @@ static int shape(OpCall *c)
     if (check_mask(c, with_matrix(n, dim, rows, cols))) return -1;
     p->masked = op_input(c, MASK) != NULL;
     if (p->scale == 0) p->scale = width ? 1 / sqrt((double)width) : 1;
-    return op_set_output(c, 0, with_matrix(n, dim, rows, v->shape[v->ndim - 1]), (TensorDtype)q->dtype);
+    const TensorShape y = with_matrix(n, dim, rows, v->shape[v->ndim - 1]);
+    const int64_t heads =
+        q->ndim == y.ndim && !on_host(q->place) && TAKES(q->place, attention, q->dtype) ? heads_behind(q) : 1;
+    if (heads == 1 || heads != y.dim[n - 1] || shape_count(y) < 1)
+        return op_set_output(c, 0, y, (TensorDtype)q->dtype);
+    return op_set_result(c, 0, room(y, heads, q->dtype, q->place));
 }
 
 /* ---- by the kernel --------------------------------------------------------------------------- */
@@ -172,6 +200,7 @@ static int lay_out(const TensorAttentionArgs *p, Tensor *const *in, TensorShape 
                              .width = q->shape[q->ndim - 1],
                              .cols = v->shape[v->ndim - 2],
                              .value_width = v->shape[v->ndim - 1],
+                             .heads = 1,
                              .share = shared_heads(p, in),
                              .keep_factor = p->dropout_p < 1 ? 1 / (1 - p->dropout_p) : 0 } };
     AttentionArgs *a = &l->args;
@@ -191,11 +220,6 @@ static int lay_out(const TensorAttentionArgs *p, Tensor *const *in, TensorShape 
     return 0;
 }
 
-static Tensor *room(TensorShape shape, int dtype, const Place *place)
-{
-    return own(new_tensor(shape, dtype, place));
-}
-
 /* Extras: shift, factor, the mask of dropout, and the result, which the kernels of devices read again. */
 static int by_kernel(OpCall *c, Tensor *keep)
 {
@@ -205,9 +229,10 @@ static int by_kernel(OpCall *c, Tensor *keep)
     if (lay_out(op_params(c), in, shape_of(y), &l)) return -1;
     const int64_t lines = l.args.batch * l.args.rows;
     const int sums = dtype_is_half(l.args.dtype) ? TENSOR_F32 : l.args.dtype;
-    Tensor *shift = room(SHAPE(lines), sums, y->place), *factor = room(SHAPE(lines), sums, y->place);
-    Tensor *wide = y->dtype == l.args.dtype ? y : room(shape_of(y), l.args.dtype, y->place);
+    Tensor *shift = room(SHAPE(lines), 1, sums, y->place), *factor = room(SHAPE(lines), 1, sums, y->place);
+    Tensor *wide = y->dtype == l.args.dtype ? y : room(shape_of(y), 1, l.args.dtype, y->place);
     if (!shift || !factor || !wide) return -1;
+    l.args.heads = heads_behind(wide);
     l.args.shift = shift->data, l.args.factor = factor->data, l.args.y = wide->data,
     l.args.keep = keep ? keep->data : NULL;
     if (RUN_KERNEL(c->name, y->place, attention, &l.args) || (wide != y && raw_copy(y, wide))) return -1;
@@ -308,18 +333,29 @@ static int forward(OpCall *c)
     return p->fused ? 0 : take_decline() ? forward_by_ops(c, keep) : -1;
 }
 
+/* dy, of the dtype and in the layout of y. */
+static const Tensor *as_result(const Tensor *dy, const Tensor *y)
+{
+    const bool fits =
+        dy->dtype == y->dtype && !memcmp(dy->stride, y->stride, sizeof *y->stride * (size_t)y->ndim);
+    Tensor *g = fits ? NULL : room(shape_of(dy), heads_behind(y), y->dtype, dy->place);
+    return fits ? dy : g && !raw_copy(g, dy) ? g : NULL;
+}
+
 static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor **dx)
 {
     const TensorAttentionArgs *p = op_params(c);
     Tensor *in[OPERANDS] = { NULL }, *made[OPERANDS] = { NULL };
     for (int i = Q; i < OPERANDS; i++)
         if ((i < MASK || p->masked) && !(in[i] = op_saved(c, i))) return -1;
-    const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1),
-                 *g = DENSE_FOR(attention_grad, dy), *y = NULL;
+    const Tensor *shift = op_saved_extra(c, 0), *factor = op_saved_extra(c, 1), *y = NULL;
     Layout l;
-    if (!shift || !factor || !g || lay_out(p, in, shape_of(dy), &l)) return -1;
+    if (!shift || !factor || lay_out(p, in, shape_of(dy), &l)) return -1;
     if (!on_host(dy->place) && !(y = op_saved_extra(c, keep ? 3 : 2))) return -1;
+    const Tensor *g = y && heads_behind(y) > 1 ? as_result(dy, y) : DENSE_FOR(attention_grad, dy);
+    if (!g) return -1;
     AttentionArgs *a = &l.args;
+    a->heads = y ? heads_behind(y) : 1;
     int64_t heads[TENSOR_MAX_DIMS];
     memcpy(heads, a->shape, sizeof heads);
     if (a->share > 1) heads[a->ndim - 1] /= a->share;
@@ -329,7 +365,8 @@ static int backward_by_kernel(OpCall *c, const Tensor *keep, Tensor *dy, Tensor 
     for (int i = Q; i < OPERANDS; i++) {
         int64_t *batch = i == K || i == V ? heads : a->shape;
         if (op_wants(c, i) &&
-            !(made[i] = room(with_matrix(a->ndim, batch, sides[i][0], sides[i][1]), a->dtype, dy->place)))
+            !(made[i] = room(with_matrix(a->ndim, batch, sides[i][0], sides[i][1]),
+                             i == MASK || a->heads == 1 ? 1 : batch[a->ndim - 1], a->dtype, dy->place)))
             return -1;
     }
     a->shift = shift->data, a->factor = factor->data, a->dy = g->data, a->keep = keep ? keep->data : NULL;

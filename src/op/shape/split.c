@@ -64,8 +64,11 @@ static int split_forward(OpCall *c)
 /* The parts' gradients, copied to their places. */
 static Tensor *gathered(OpCall *c, int count, int dim, bool layers, const Tensor *dy)
 {
-    Tensor *dx = zeros_on(op_input_shape(c, 0), dy->dtype, dy->place);
+    const TensorShape shape = op_input_shape(c, 0);
     int64_t at = 0;
+    bool all = true;
+    for (int k = 0; k < count; k++) all &= op_has_grad(c, k);
+    Tensor *dx = all ? own(new_tensor(shape, dy->dtype, dy->place)) : zeros_on(shape, dy->dtype, dy->place);
     for (int k = 0; dx && k < count; k++) {
         int64_t length = layers ? 1 : op_output_shape(c, k).dim[dim];
         if (op_has_grad(c, k)) {
