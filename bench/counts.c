@@ -118,15 +118,20 @@ static double sides_bytes(const NormArgs *a, int sides)
            (double)(a->batch ? a->channels : a->outer) * 2 * (a->dtype == TENSOR_F64 ? 8 : 4);
 }
 
+/* x or what it is the sum of, the sum, and y; then x, dy, dx and what belongs to the sum. */
 static double norm_bytes(const NormArgs *a)
 {
-    return 2 * (double)(a->outer * a->channels * a->inner) * size_of(a->dtype) +
+    const double each =
+        size_of(a->dtype) * (a->add ? 2 : 1) + size_of(a->to) + (a->add ? size_of(a->added) : 0);
+    return (double)(a->outer * a->channels * a->inner) * each +
            sides_bytes(a, (a->weight != NULL) + (a->bias != NULL));
 }
 
 static double norm_grad_bytes(const NormArgs *a)
 {
-    return (2 + (a->dx != NULL)) * (double)(a->outer * a->channels * a->inner) * size_of(a->dtype) +
+    const double each = size_of(a->dtype) * (1 + (a->dx != NULL) + (a->dsum != NULL)) + size_of(a->to) +
+                        (a->dadd ? size_of(a->added) : 0);
+    return (double)(a->outer * a->channels * a->inner) * each +
            sides_bytes(a, (a->weight != NULL) + (a->dweight != NULL) + (a->dbias != NULL));
 }
 
@@ -168,6 +173,11 @@ static double list_rule_bytes(const ListRuleArgs *a)
     return a->ready ? 0 : (2 * a->arrays - 1) * elements(a->count, a->n) * size_of(a->dtype);
 }
 
+static double list_cast_bytes(const ListCastArgs *a)
+{
+    return elements(a->count, a->n) * (size_of(a->from) + size_of(a->to));
+}
+
 static double list_norm_bytes(const ListNormArgs *a)
 {
     return elements(a->count, a->n) * size_of(a->dtype) + (double)a->n * size_of(a->out_dtype);
@@ -200,6 +210,7 @@ static void add(KernelSlot slot, int status, int64_t launches, double bytes)
     C(attention, AttentionArgs)                 \
     C(attention_grad, AttentionArgs)            \
     C(list_rule, ListRuleArgs)                  \
+    C(list_cast, ListCastArgs)                  \
     C(list_norm, ListNormArgs)
 #define LOOK(slot, Args)                                       \
     static int look_##slot(DeviceContext *context, Args *args) \

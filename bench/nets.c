@@ -134,11 +134,23 @@ static Tensor *attention(GptBlock *b, Tensor *x)
     return nn_forward(b->proj, tensor_reshape(tensor_transpose(y, 1, 2), SHAPE(n, t, width)));
 }
 
-static Tensor *block_forward(Module *self, Tensor *x)
+/* The norm of x, to which a branch is added first; NULL: none. */
+static Tensor *add_norm(Module *norm, Tensor **x, Tensor *branch)
+{
+    if (!branch) return nn_forward(norm, *x);
+    Tensor *weight = nn_get(norm, "weight"), *bias = nn_get(norm, "bias");
+    const TensorAddLayerNorm y = tensor_add_layer_norm(*x, branch, tensor_shape(weight), weight, bias);
+    *x = y.sum;
+    return y.result;
+}
+
+/* (x, the branch that is to be added to it) -> the same behind the block */
+static void block_forward(Module *self, NNCall *c)
 {
     GptBlock *b = (GptBlock *)self;
-    x = tensor_add(x, attention(b, nn_forward(b->norm1, x)));
-    return tensor_add(x, nn_forward(b->mlp, nn_forward(b->norm2, x)));
+    Tensor *x = c->in[0], *branch = attention(b, add_norm(b->norm1, &x, c->in[1]));
+    c->out[1] = nn_forward(b->mlp, add_norm(b->norm2, &x, branch));
+    c->out[0] = x;
 }
 
 static Module *gpt_block(int64_t width, int64_t heads, bool bias)
@@ -165,7 +177,10 @@ static void gpt_forward(Module *self, NNCall *c)
 {
     Gpt *g = (Gpt *)self;
     Tensor *x = tensor_add(nn_forward(g->tokens, c->in[0]), nn_forward(g->positions, g->places));
-    c->out[0] = nn_forward(g->head, nn_forward(g->norm, nn_forward(g->blocks, x)));
+    Tensor *branch = NULL;
+    for (int i = 0; i < g->blocks->child_count; i++)
+        nn_call(g->blocks->children[i].module, .in = { x, branch }, .out = { &x, &branch });
+    c->out[0] = nn_forward(g->head, add_norm(g->norm, &x, branch));
     if (c->in[1])
         c->out[1] = tensor_cross_entropy(tensor_flatten(c->out[0], 0, 1), tensor_flatten(c->in[1], 0, 1));
 }

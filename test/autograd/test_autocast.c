@@ -162,6 +162,25 @@ static void test_the_fused_loss(void **unused)
     tensor_scope_close(scope);
 }
 
+/* The sum stays f32, and what the next linear reads is rounded once. */
+static void test_a_branch_is_added_and_normalized(void **unused)
+{
+    (void)unused;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_randn(SHAPE(4, 8), TENSOR_F32), *w = tensor_randn(SHAPE(8), TENSOR_F32);
+    Tensor *branch = tensor_to(tensor_randn(SHAPE(4, 8), TENSOR_F32), TENSOR_BF16);
+    const TensorAddLayerNorm plain = tensor_add_layer_norm(x, branch, SHAPE(8), w);
+    TensorAddLayerNorm cast = { NULL, NULL };
+    TENSOR_AUTOCAST(TENSOR_BF16) cast = tensor_add_layer_norm(x, branch, SHAPE(8), w);
+    assert_int_equal(tensor_dtype(plain.result), TENSOR_F32);
+    assert_true(tensor_equal(plain.sum, tensor_add(x, branch)) && tensor_equal(cast.sum, plain.sum));
+    assert_true(tensor_equal(cast.result, tensor_to(plain.result, TENSOR_BF16)));
+    TENSOR_AUTOCAST(TENSOR_BF16) cast = tensor_add_layer_norm(x, branch, SHAPE(8), w, .dtype = TENSOR_F32);
+    assert_true(tensor_equal(cast.result, plain.result));
+    assert_null(tensor_error());
+    tensor_scope_close(scope);
+}
+
 static void test_blocks_nest(void **unused)
 {
     (void)unused;
@@ -501,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_gradients_of_casts_are_not_rounded),
         cmocka_unit_test(test_cross_entropy_reads_halves),
         cmocka_unit_test(test_the_fused_loss),
+        cmocka_unit_test(test_a_branch_is_added_and_normalized),
         cmocka_unit_test(test_blocks_nest),
         cmocka_unit_test(test_a_block_is_the_threads),
         cmocka_unit_test(test_casts_of_parameters_are_kept),

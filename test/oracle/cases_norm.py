@@ -92,6 +92,30 @@ def layer_norm_random():
     )
 
 
+def add_layer_norm_call(normal, e):
+    def f(x, branch, w, b):
+        total = x + branch
+        return F.layer_norm(total, normal, w, b, e), total
+
+    return f
+
+
+@random("add_layer_norm")
+def add_layer_norm_random():
+    size, normal = last_dims()
+    e = eps()
+    return (
+        add_layer_norm_call(normal, e),
+        [
+            normal_input(*size),
+            uniform(*size, lo=-2, hi=3),
+            maybe(0.7, uniform(*normal)),
+            maybe(0.7, uniform(*normal)),
+        ],
+        {"normalized_shape": normal, "eps": e},
+    )
+
+
 def channels_input(rank_lo, rank_hi, channels):
     """[N, channels, ...]"""
     n = number(0 if chance(0.1) else 1, 4)

@@ -36,6 +36,35 @@ TAPEGRAD_API extern const TensorLayerNormArgs tensor_layer_norm_defaults;
                  .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_layer_norm_args(TensorLayerNormArgs args);
 
+typedef struct TensorAddLayerNormArgs {
+    Tensor *input, *branch;       /* of one shape */
+    TensorShape normalized_shape; /* its last sizes */
+    Tensor *weight, *bias;        /* of normalized_shape */
+    double eps;
+    TensorByName by_name;
+    TensorDtype dtype; /* of the result; TENSOR_DTYPES: the sum's, or inside TENSOR_AUTOCAST that block's */
+    TensorFromDefaults from_defaults;
+} TensorAddLayerNormArgs;
+#define TENSOR_ADD_LAYER_NORM_DEFAULTS \
+    .eps = 1e-5, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
+TAPEGRAD_API extern const TensorAddLayerNormArgs tensor_add_layer_norm_defaults;
+typedef struct TensorAddLayerNorm {
+    Tensor *result, *sum;
+} TensorAddLayerNorm;
+
+/* tensor_add_layer_norm - sum = input + branch and result = layer_norm(sum), in one pass over both: the end
+ * of a residual branch and the norm that the next one begins with.  PyTorch has no such function, but the
+ * same numbers:
+ *     sum = input + branch;  result = F.layer_norm(sum, ...)
+ * input and branch may differ in dtype: the sum has the wider one.  Inside TENSOR_AUTOCAST the result has the
+ * block's dtype, to which the next linear would cast it.  Weight and bias have the sum's dtype, or are f32
+ * beside f16 or bf16 (EDTYPE).  Errors as layer_norm; ESHAPE: input and branch differ in shape.  Both results
+ * are NULL then. */
+#define tensor_add_layer_norm(...)                                                                   \
+    TENSOR_CALL_(tensor_add_layer_norm_args, TensorAddLayerNormArgs, TENSOR_ADD_LAYER_NORM_DEFAULTS, \
+                 .input = __VA_ARGS__)
+TAPEGRAD_API TensorAddLayerNorm tensor_add_layer_norm_args(TensorAddLayerNormArgs args);
+
 typedef struct TensorRmsNormArgs {
     Tensor *input;
     TensorShape normalized_shape; /* the last sizes of input */

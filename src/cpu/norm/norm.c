@@ -8,9 +8,10 @@
  * Both moments come from one pass, in double and about the slice's first element, so that a mean far from
  * zero costs no digits.
  *
- * layer: a row is one thread's; gradients of weight and bias are summed over blocks of rows that depend on
- * their count only, and then over the blocks.  group: likewise, over the samples of each channel in their
- * order.  batch: a channel is one thread's (a group of channels where each is one column). */
+ * layer: a row is one thread's, also the sum that is formed before; gradients of weight and bias are summed
+ * over blocks of rows that depend on their count only, and then over the blocks.  group: likewise, over the
+ * samples of each channel in their order.  batch: a channel is one thread's (a group of channels where each
+ * is one column). */
 #include <math.h>
 #include "device/host.h"
 #include "norm_kernel.h"
@@ -80,6 +81,15 @@ static void row_statistics(const NormArgs *a, const NormKernel *loops, int64_t i
     put_statistics(a, i, shift, sum, (double)n);
 }
 
+/* sum = x + y, n elements. */
+static void add_to(const NormArgs *a, int64_t n, void *sum, const void *x, const void *y)
+{
+    if (a->dtype == TENSOR_F64)
+        for (int64_t i = 0; i < n; i++) ((double *)sum)[i] = ((const double *)x)[i] + ((const double *)y)[i];
+    else
+        for (int64_t i = 0; i < n; i++) ((float *)sum)[i] = ((const float *)x)[i] + ((const float *)y)[i];
+}
+
 static void layer_rows(void *ctx, int64_t from, int64_t to)
 {
     const NormArgs *a = ctx;
@@ -87,6 +97,10 @@ static void layer_rows(void *ctx, int64_t from, int64_t to)
     const int64_t n = a->channels * a->inner;
     for (int64_t i = from; i < to; i++) {
         const void *x = at(a, a->x, i * n);
+        if (a->add) {
+            add_to(a, n, at_mut(a, a->sum, i * n), x, at(a, a->add, i * n));
+            x = at(a, a->sum, i * n);
+        }
         row_statistics(a, loops, i, n, x);
         const int64_t c = first_channel(a, i);
         loops->row(x, n, get(a, a->mean, i), get(a, a->rstd, i), from_channel(a, a->weight, c),
@@ -104,7 +118,9 @@ static void layer_grad_row(const NormArgs *a, const NormKernel *loops, int64_t i
         Sums by = { 0, 0 };
         loops->products(x, dy, weight, n, mean, rstd, &by);
         by.a = a->rms ? 0 : by.a / (double)n, by.b /= (double)n;
-        loops->gradient(x, dy, weight, n, mean, rstd, rstd, by, at_mut(a, a->dx, i * n));
+        void *dx = at_mut(a, a->dx, i * n);
+        loops->gradient(x, dy, weight, n, mean, rstd, rstd, by, dx);
+        if (a->dsum) add_to(a, n, dx, dx, at(a, a->dsum, i * n));
     }
     if (sums) loops->parameters(x, dy, n, mean, rstd, sums + c, sums + all + c);
 }

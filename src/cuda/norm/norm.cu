@@ -8,6 +8,7 @@
  *   dx = rstd (d - mean d - xh mean(d xh));  given statistics: dx = rstd d
  *   dweight = sum dy xh,  dbias = sum dy
  *
+ *  - With add, x + add is formed again each time, which rounds it nowhere but where it is written.
  *  - All in the type of the statistics, f32 beside halves; in packs where rows allow it (norm.cuh).
  *  - dweight and dbias are sums over what many blocks did: each leaves its part, and a second kernel adds the
  *    parts up in order. */
@@ -22,13 +23,13 @@ template <class Team, class T> static __device__ inline void statistics(const No
     if (!c.rms)
         each_piece<Team>(c, row, [&]<int N>(int64_t, int64_t at) {
             C x[N];
-            get(c.x + at, x);
+            c.get_x(at, x);
             for (C v : x) sum += v;
         });
     const C mean = c.rms ? 0 : Team::join(sum, AddUp()) / (C)c.n;
     each_piece<Team>(c, row, [&]<int N>(int64_t, int64_t at) {
         C x[N];
-        get(c.x + at, x);
+        c.get_x(at, x);
         for (C v : x) squares += (v - mean) * (v - mean);
     });
     const C var = Team::join(squares, AddUp()) / (C)c.n;
@@ -48,11 +49,12 @@ template <class Team, class T> __global__ void norm_kernel(NormCall<T> c)
     const C mean = c.mean[row], rstd = c.rstd[row];
     each_piece<Team>(c, row, [&]<int N>(int64_t e, int64_t at) {
         C x[N], w[N], b[N];
-        get(c.x + at, x);
+        c.get_x(at, x);
+        if (c.add) set(c.sum + at, x);
         c.template sides<N>(c.weight, 1, row, e, w);
         c.template sides<N>(c.bias, 0, row, e, b);
         for (int j = 0; j < N; j++) x[j] = (x[j] - mean) * rstd * w[j] + b[j];
-        set(c.y + at, x);
+        set_as<N, T>(c.to, c.y, at, x);
     });
 }
 
@@ -83,7 +85,7 @@ static __device__ inline void add_piece(const NormCall<T> &c, int64_t row, int64
                                         Compute<T> mean, Compute<T> rstd, Sums<Compute<T>> *s)
 {
     Compute<T> x[N], dy[N], w[N];
-    get(c.x + at, x), get(c.dy + at, dy);
+    get(c.x + at, x), c.get_dy(at, dy);
     c.template sides<N>(c.weight, 1, row, e, w);
     for (int j = 0; j < N; j++) {
         const Compute<T> xh = (x[j] - mean) * rstd, d = w[j] * dy[j];
@@ -99,13 +101,18 @@ static __device__ inline void put_piece(const NormCall<T> &c, int64_t row, int64
     using C = Compute<T>;
     C x[N], dy[N], w[N];
     const C n = (C)c.n, d_mean = c.given || c.rms ? 0 : s.d / n, along = c.given ? 0 : s.weighted / n;
-    get(c.x + at, x), get(c.dy + at, dy);
+    get(c.x + at, x), c.get_dy(at, dy);
     c.template sides<N>(c.weight, 1, row, e, w);
     for (int j = 0; j < N; j++) {
         const C xh = c.given ? 0 : (x[j] - mean) * rstd;
         x[j] = rstd * (w[j] * dy[j] - d_mean - xh * along);
     }
+    if (c.dsum) {
+        get(c.dsum + at, dy);
+        for (int j = 0; j < N; j++) x[j] += dy[j];
+    }
     set(c.dx + at, x);
+    if (c.dadd) set_as<N, T>(c.added, c.dadd, at, x);
 }
 
 /* A row a team; of batch norm dweight and dbias, too, which are sums over the same row. */
@@ -177,7 +184,7 @@ template <class T> static __global__ void layer_grad_kernel(NormCall<T> c, Compu
         each_piece<Together>(c, row, [&]<int N>(int64_t e, int64_t at) {
             C x[N], dy[N];
             add_piece<N>(c, row, e, at, mean, rstd, &s);
-            get(c.x + at, x), get(c.dy + at, dy);
+            get(c.x + at, x), c.get_dy(at, dy);
             for (int j = 0; j < N; j++) {
                 const C dot = dy[j] * ((x[j] - mean) * rstd);
                 dweight[e + j] = first ? dot : dweight[e + j] + dot;
@@ -204,7 +211,9 @@ template <class T> static __global__ void layer_part_kernel(NormCall<T> c, int64
     if (e >= c.n) return;
     C dot = 0, sum = 0;
     for (int64_t row = begin; row < end; row++) {
-        const C dy = value_of(c.dy[row * c.n + e]);
+        C of[1];
+        c.get_dy(row * c.n + e, of);
+        const C dy = of[0];
         sum += dy, dot += dy * ((value_of(c.x[row * c.n + e]) - c.mean[row]) * c.rstd[row]);
     }
     part += blockIdx.y * 2 * c.n;
@@ -241,7 +250,7 @@ template <class Team, class T> __global__ void group_part_kernel(NormCall<T> c)
     if (at >= batch * all) return;
     const int64_t row = at / c.channels;
     const C mean = c.mean[row], rstd = c.rstd[row];
-    const T *const in[] = { c.x + at * c.inner, c.dy + at * c.inner };
+    const T *const in[] = { c.x + at * c.inner, (const T *)c.dy + at * c.inner };
     Sums<C> s = {};
     walk_row<Team>(in, (T *)nullptr, c.inner, 1, [&](int64_t, const Values<T, 2> &of) {
         s.dy += of.v[1], s.dot += of.v[1] * ((of.v[0] - mean) * rstd);
@@ -280,7 +289,7 @@ template <class Team, class T> __global__ void batch_part_kernel(NormCall<T> c)
     Sums<C> s = {};
     NormCall<T> some = c;
     some.n = to - from, some.weight = nullptr;
-    some.x += from * c.channels, some.dy += from * c.channels;
+    some.x += from * c.channels, some.dy = (const T *)c.dy + from * c.channels;
     if (to > from)
         each_piece<Team>(some, row,
                          [&]<int N>(int64_t e, int64_t i) { add_piece<N>(some, row, e, i, mean, rstd, &s); });
@@ -298,7 +307,7 @@ template <class Team, class T> __global__ void batch_dx_kernel(NormCall<T> c)
     if (o >= c.n / c.inner) return;
     const C w = c.weight ? c.side(c.weight, row) : 1, mean = c.mean[row], rstd = c.rstd[row],
             dy_mean = c.given ? 0 : c.part[c.rows + row] / (C)c.n, along = c.given ? 0 : c.part[row] / (C)c.n;
-    const T *const in[] = { c.x + at * c.inner, c.dy + at * c.inner };
+    const T *const in[] = { c.x + at * c.inner, (const T *)c.dy + at * c.inner };
     walk_row<Team>(in, c.dx + at * c.inner, c.inner, 1, [&](int64_t, const Values<T, 2> &of) {
         const C xh = c.given ? 0 : (of.v[0] - mean) * rstd;
         return rstd * w * (of.v[1] - dy_mean - xh * along);

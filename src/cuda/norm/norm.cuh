@@ -24,6 +24,27 @@ template <int N, class T> static __device__ inline void set(T *p, const Compute<
     else store_pack(p, pack);
 }
 
+/* As get and set, where the array may be of halves beside f32. */
+template <int N, class T>
+static __device__ inline void get_as(int dtype, const void *p, int64_t at, Compute<T> (&v)[N])
+{
+    if constexpr (std::is_same_v<T, float>) {
+        if (dtype == TENSOR_F16) return get((const __half *)p + at, v);
+        if (dtype == TENSOR_BF16) return get((const __nv_bfloat16 *)p + at, v);
+    }
+    get((const T *)p + at, v);
+}
+
+template <int N, class T>
+static __device__ inline void set_as(int dtype, void *p, int64_t at, const Compute<T> (&v)[N])
+{
+    if constexpr (std::is_same_v<T, float>) {
+        if (dtype == TENSOR_F16) return set((__half *)p + at, v);
+        if (dtype == TENSOR_BF16) return set((__nv_bfloat16 *)p + at, v);
+    }
+    set((T *)p + at, v);
+}
+
 /* ---- the call -------------------------------------------------------------------------------- */
 
 template <class T> struct NormCall {
@@ -31,10 +52,13 @@ template <class T> struct NormCall {
     bool batch, given, rms, packs;
     int64_t rows, n, channels, inner, groups;
     double eps;
-    const T *x, *dy;
+    int to, added; /* dtypes of y and dy; of add and dadd */
+    const T *x, *dsum;
+    const void *dy, *add;
     const void *weight, *bias; /* of T if narrow, else of C */
     bool narrow;
-    T *y, *dx;
+    void *y, *dadd;
+    T *dx, *sum;
     C *mean, *rstd, *var;
     void *dweight, *dbias; /* as weight */
     C *part;               /* of dweight and dbias, what blocks leave; or their sums */
@@ -50,6 +74,15 @@ template <class T> struct NormCall {
     {
         return batch ? row : groups ? row % groups * channels + e / inner : e;
     }
+    template <int N> __device__ inline void get_x(int64_t i, C (&v)[N]) const
+    {
+        get(x + i, v);
+        if (!add) return;
+        C more[N];
+        get_as<N, T>(added, add, i, more);
+        for (int j = 0; j < N; j++) v[j] += more[j];
+    }
+    template <int N> __device__ inline void get_dy(int64_t i, C (&v)[N]) const { get_as<N, T>(to, dy, i, v); }
     __device__ inline C side(const void *p, int64_t i) const
     {
         return narrow ? value_of(((const T *)p)[i]) : ((const C *)p)[i];
@@ -84,11 +117,13 @@ template <class T> static NormCall<T> norm_call(const NormArgs *a)
     c.batch = a->batch, c.given = a->given, c.rms = a->rms, c.groups = a->groups, c.channels = a->channels,
     c.inner = a->inner, c.eps = a->eps;
     c.rows = a->batch ? a->channels : a->outer, c.n = a->batch ? a->outer * a->inner : a->channels * a->inner;
-    c.x = (const T *)a->x, c.weight = a->weight, c.bias = a->bias, c.dy = (const T *)a->dy;
+    c.x = (const T *)a->x, c.weight = a->weight, c.bias = a->bias, c.dy = a->dy;
+    c.to = a->to, c.added = a->added;
+    c.add = a->add, c.sum = (T *)a->sum, c.dsum = (const T *)a->dsum, c.dadd = a->dadd;
     c.narrow = a->weights == a->dtype;
-    c.y = (T *)a->y, c.mean = (C *)a->mean, c.rstd = (C *)a->rstd, c.var = (C *)a->var;
+    c.y = a->y, c.mean = (C *)a->mean, c.rstd = (C *)a->rstd, c.var = (C *)a->var;
     c.dx = (T *)a->dx, c.dweight = a->dweight, c.dbias = a->dbias;
-    const void *const all[] = { c.x, c.dy, c.y, c.dx, c.weight, c.bias };
+    const void *const all[] = { c.x, c.dy, c.y, c.dx, c.weight, c.bias, c.add, c.sum, c.dsum, c.dadd };
     c.packs = (c.batch ? c.inner : c.n) % Pack<T>::SIZE == 0;
     for (const void *each : all) c.packs = c.packs && (uintptr_t)each % 16 == 0;
     return c;

@@ -22,11 +22,9 @@ int norm_check_dtypes(OpCall *c)
     return 0;
 }
 
-/* The dtype of weight and bias beside x of dtype `narrow`: their own, where it is that or wide. */
-static int weights_dtype(int own_dtype, int narrow, int wide) { return own_dtype == narrow ? narrow : wide; }
+int norm_weights_dtype(int own_dtype, int narrow, int wide) { return own_dtype == narrow ? narrow : wide; }
 
-/* Dense, of that dtype.  NULL stays NULL.  Owned by the scope. */
-static Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
+Tensor *norm_operand(const Tensor *x, int dtype, bool *failed)
 {
     Tensor *y = x ? own(raw_cast(x, dtype)) : NULL;
     if (x && !y) *failed = true;
@@ -41,7 +39,8 @@ int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weigh
     bool failed = false;
     const int dtype = norm_dtype(x), narrow = TAKES(y->place, norm, x->dtype) ? x->dtype : dtype;
     const Tensor *side = weight ? weight : bias;
-    args->dtype = narrow, args->weights = side ? weights_dtype(side->dtype, narrow, dtype) : dtype;
+    args->dtype = args->to = narrow,
+    args->weights = side ? norm_weights_dtype(side->dtype, narrow, dtype) : dtype;
     args->x = data_of(norm_operand(x, narrow, &failed));
     args->weight = data_of(norm_operand(weight, args->weights, &failed));
     args->bias = data_of(norm_operand(bias, args->weights, &failed));
@@ -67,10 +66,10 @@ int norm_fused(OpCall *c, NormArgs *args, const int input[3], Tensor *dy, Tensor
     const int dtype = norm_dtype(x), narrow = TAKES(dy->place, norm_grad, x->dtype) ? x->dtype : dtype;
     const Tensor *weight = weighted(c, input) && op_wants(c, input[0]) ? op_saved(c, input[1]) : NULL;
     Tensor *made[3];
-    args->dtype = narrow, args->weights = dtype;
+    args->dtype = args->to = narrow, args->weights = dtype;
     for (int i = 1; i < 3; i++) /* the one that is there, or both */
         if (op_input_shape(c, input[i]).ndim)
-            args->weights = weights_dtype(op_input_dtype(c, input[i]), narrow, dtype);
+            args->weights = norm_weights_dtype(op_input_dtype(c, input[i]), narrow, dtype);
     if (c->failed) return -1;
     for (int i = 0; i < 3; i++) {
         made[i] = room(c, input[i], i == 0 ? narrow : args->weights, dy->place);
@@ -106,7 +105,7 @@ static Tensor *shared_sum(OpCall *c, const NormDims *d, int input, Tensor *g)
 
 int norm_recorded(OpCall *c, const NormDims *d, const int input[3], Tensor *dy, Tensor **dx)
 {
-    Tensor *x = op_saved(c, input[0]), *mean = d->mean, *rstd = d->rstd;
+    Tensor *x = d->x ? d->x : op_saved(c, input[0]), *mean = d->mean, *rstd = d->rstd;
     if (!x) return -1;
     if (d->as.n) x = tensor_reshape(x, list(&d->as)), dy = tensor_reshape(dy, list(&d->as));
     if (!mean) {

@@ -15,6 +15,11 @@ FORCE_INLINE int norm_dtype(const Tensor *x) { return x->dtype == TENSOR_F64 ? T
 /* norm_check_dtypes - the inputs behind the first are of its dtype, or all f32 beside a half. */
 int norm_check_dtypes(OpCall *c);
 
+/* norm_weights_dtype - of weight and bias beside x of dtype `narrow`: their own, where it is that or wide.
+ * norm_operand - x dense and of a dtype, owned by the scope; NULL stays NULL. */
+int norm_weights_dtype(int own_dtype, int narrow, int wide);
+Tensor *norm_operand(const Tensor *x, int dtype, bool *failed);
+
 /* norm_forward - runs the kernel: y receives the result, cast.  args has sizes, eps and the statistics'
  * addresses. */
 int norm_forward(OpCall *c, NormArgs *args, const Tensor *x, const Tensor *weight, const Tensor *bias,
@@ -34,6 +39,7 @@ typedef struct DimList { /* sizes, or dims */
 typedef struct NormDims {
     DimList over, weights, shared, as;
     bool rms;
+    Tensor *x; /* NULL: the saved input */
     Tensor *mean, *rstd;
     double eps;
 } NormDims;
