@@ -214,6 +214,16 @@ static Tensor *saved(OpCall *c, int kind, int i, const char *what)
     return NULL;
 }
 
+bool saved_to_overwrite(OpCall *c, const Tensor *x)
+{
+    int held = 0;
+    for (int s = 0; c->entry && s < c->entry->saves; s++) held += c->entry->saved[s].storage == x->storage;
+    const int refs = atomic_load_explicit(&x->storage->refs, memory_order_acquire);
+    if (x->storage->blob || refs != held + 1 || held > (c->frees ? 1 : 0)) return false;
+    if (held) c->spent = true;
+    return true;
+}
+
 Tensor *op_saved(OpCall *c, int i) { return saved(c, SAVED_INPUT, i, "operand"); }
 Tensor *op_saved_output(OpCall *c, int i) { return saved(c, SAVED_OUTPUT, i, "result"); }
 Tensor *op_saved_extra(OpCall *c, int k) { return saved(c, SAVED_EXTRA, k, "extra"); }

@@ -228,6 +228,7 @@ static int call_backward(Sweep *s, Entry *e)
     OpCall c;
     call_begin(&c, e->op, NULL, e->inputs, e->params, e->site);
     c.outputs = e->outputs, c.backward = true, c.entry = e, c.wants = wants, c.grads = grads, c.dx = dx;
+    c.frees = !s->retain_graph;
     for (int i = 0; i < e->outputs; i++) grads[i] = e->result[i].grad;
     Packed *packed[MOST_SAVES] = { NULL };
     ProfileSpan span;
@@ -242,6 +243,7 @@ static int call_backward(Sweep *s, Entry *e)
         if (!status) status = deliver(s, e, i, dx[i]);
     }
     if (status && !tensor_error_code()) fail_entry(TENSOR_EUSER, e, "backward failed without saying why");
+    if (status && c.spent) entry_free_saved(e); /* else a second sweep would read what was overwritten */
     return status;
 }
 

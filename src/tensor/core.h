@@ -213,6 +213,7 @@ struct OpCall {
     int n, outputs, extras;
     bool failed, backward, staging; /* staging: an array of staged[] was asked for */
     bool by_host; /* backward: the device lacks a kernel, so values come as copies in the host's memory */
+    bool frees, spent; /* backward: saved values go after it; one was overwritten */
     Tensor *const *input;
     Tensor *output[CALL_MAX_OUTPUTS];
     Tensor *extra[CALL_MAX_EXTRA];
@@ -237,7 +238,7 @@ FORCE_INLINE void call_begin(OpCall *c, const TensorOp *op, Tensor *const *input
 {
     c->op = op, c->name = op->name, c->site = site, c->n = n, c->input = inputs, c->params = params;
     c->outputs = c->extras = c->lists = c->staged_outputs = c->commits = 0;
-    c->failed = c->backward = c->staging = c->by_host = false;
+    c->failed = c->backward = c->staging = c->by_host = c->frees = c->spent = false;
     c->list = NULL, c->staged = NULL, c->entry = NULL, c->wants = NULL, c->grads = NULL;
 }
 
@@ -259,6 +260,10 @@ FORCE_INLINE Tensor *op_apply1(const TensorOp *op, Tensor *const *inputs, int n,
 }
 int store_staged(OpCall *call);              /* call.c */
 const Place *call_place(const OpCall *call); /* that of the first operand that is there */
+/* saved_to_overwrite - may backward write its result over x, which op_saved gave or which was made of that?
+ * Not where anything else holds its memory, or another sweep could read it.  If so, nothing reads it
+ * afterwards. */
+bool saved_to_overwrite(OpCall *call, const Tensor *x);
 /* gradient_dtype - of what backward may make for input i: its dtype, or f32 where it is a half that was cast
  * from that.
  * result_dtype - of a result of OP_READS_HALVES: that of input i, or f32 where autocast asks for it. */

@@ -1,4 +1,4 @@
-/* test_loss_options.c - a distance of one's own, logits in chunks. */
+/* test_loss_options.c - a distance of one's own, logits in chunks, and written over. */
 #include "sane.h"
 
 /* ---- a distance of one's own ----------------------------------------------------------------- */
@@ -143,6 +143,45 @@ static void test_chunks_weigh_classes_and_take_probabilities(void **state)
     assert_int_equal(tensor_dtype(tensor_linear_cross_entropy(x, w, all[1], .weight = wide)), TENSOR_F32);
 }
 
+/* ---- cross entropy over its logits ------------------------------------------------------------ */
+
+static Tensor *loss_of(Tensor *x, Tensor *target, Tensor **logits)
+{
+    TensorScope scope = tensor_scope_open();
+    Tensor *y = tensor_mul_scalar(x, 2), *loss = tensor_cross_entropy(y, target);
+    if (logits) *logits = tensor_retain(y);
+    return tensor_scope_return(scope, loss);
+}
+
+/* Where only the graph holds the logits, their gradient takes their place; not where the program holds them,
+ * nor where the graph stays. */
+static void test_cross_entropy_writes_over_logits_that_nobody_holds(void **state)
+{
+    (void)state;
+    enum { ROWS = 600, CLASSES = 500 };
+    const int64_t size = ROWS * CLASSES * (int64_t)sizeof(float);
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(3);
+    Tensor *x = tensor_requires_grad_(tensor_randn(SHAPE(ROWS, CLASSES), TENSOR_F32), true);
+    Tensor *target = tensor_randint(0, CLASSES, SHAPE(ROWS)), *logits = NULL, *want = NULL;
+    for (int how = 0; how < 3; how++) {
+        Tensor *loss = loss_of(x, target, how == 0 ? &logits : NULL);
+        Tensor *before = how == 0 ? tensor_clone(logits) : NULL;
+        const int64_t in_use = tensor_memory().in_use;
+        tensor_memory_reset_peak();
+        Tensor *g = tensor_gradients(loss, x, .retain_graph = how == 1);
+        const int64_t more = tensor_memory().peak - in_use;
+        assert_non_null(g);
+        assert_true(how == 2 ? more < size * 3 / 2 : more >= 2 * size);
+        if (how == 0) want = g;
+        else assert_true(tensor_equal(g, want));
+        if (how == 0) assert_true(tensor_equal(before, logits));
+        if (how == 1) assert_true(tensor_equal(tensor_gradients(loss, x), want)); /* the graph once more */
+    }
+    tensor_release(logits);
+    tensor_scope_close(scope);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +189,7 @@ int main(void)
         TEST(test_chunks_of_logits_give_the_cross_entropy),
         TEST(test_chunks_of_logits_are_never_all_held),
         TEST(test_chunks_weigh_classes_and_take_probabilities),
+        TEST(test_cross_entropy_writes_over_logits_that_nobody_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

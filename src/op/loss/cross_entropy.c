@@ -119,14 +119,15 @@ static int forward(OpCall *c)
 }
 
 /* dx of the kernel for cotangents g: a scalar or one a position.  lse may be another than that of x (see
- * weights). */
-static Tensor *kernel_grad(OpCall *c, const Tensor *x, const Tensor *lse, const Tensor *g)
+ * weights).  Written over x where nothing reads that any more. */
+static Tensor *kernel_grad(OpCall *c, Tensor *x, const Tensor *lse, const Tensor *g)
 {
     const TensorCrossEntropyArgs *p = op_params(c);
     const bool weighted = op_input_shape(c, 2).ndim > 0;
     Tensor *t = op_saved_extra(c, SAVED_TARGET), *w = weighted ? op_saved_extra(c, SAVED_WEIGHT) : NULL;
-    Tensor *dx = own(new_tensor(shape_of(x), x->dtype, x->place));
-    if (!t || !dx || (weighted && !w)) return NULL;
+    if (!t || (weighted && !w)) return NULL;
+    Tensor *dx = saved_to_overwrite(c, x) ? x : own(new_tensor(shape_of(x), x->dtype, x->place));
+    if (!dx) return NULL;
     const Around a = around(shape_of(x), class_dim(shape_of(x)));
     CrossEntropyGradArgs args = {
         .dtype = x->dtype,
