@@ -12,7 +12,12 @@
  * next wait, a read or tensor_synchronize, reports the first wrong one, with the function that the program
  * called, its source line, the value and its position.  Until then such an index counts as 0 where it is
  * read, and nothing is written for it.  With TAPEGRAD_CUDA_SYNC=1 in the environment each call waits, and
- * reports its own. */
+ * reports its own.
+ *
+ * The plugin opens CUDA's libraries when it first needs them: cuBLAS for products; NVRTC for a
+ * program's rows; cuDNN 9 for convolutions, where it is found, and where it has an engine that gives the same
+ * bits each time and, of f32, computes in f32 (TF32: tensor_set_float32_matmul_precision).  Other
+ * convolutions, and all with TAPEGRAD_CUDNN=0 in the environment, go by kernels of the plugin's own. */
 #ifndef TAPEGRAD_DEVICE_H
 #define TAPEGRAD_DEVICE_H
 
@@ -32,7 +37,9 @@ TAPEGRAD_API int tensor_synchronize(const char *device);       /* waits for all 
 /* tensor_device_stream - the stream of this thread's work on a device (PyTorch's current_stream): the
  *     cudaStream_t of "cuda:0".  Launch your own kernels in it: they run after the work queued before and
  *     before the work queued later.  tensor_data gives them addresses; call tensor_bump_version on a tensor
- *     that one writes.  NULL: the CPU has no stream; or, with an error, EDEVICE: no such device, ENULL. */
+ *     that one writes.  Ask cudaGetLastError after a launch, as examples/cuda does: the plugin has a CUDA
+ *     runtime of its own, and need not see what yours refused.  NULL: the CPU has no stream; or, with an
+ *     error, EDEVICE: no such device, ENULL. */
 TAPEGRAD_API void *tensor_device_stream(const char *device);
 
 /* ---- events, asynchronous copies ------------------------------------------------------------

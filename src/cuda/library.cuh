@@ -10,6 +10,7 @@
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <nvrtc.h>
+#include "cuda/cudnn.cuh"
 
 #define CUBLAS_FUNCTIONS(F) \
     F(cublasCreate)         \
@@ -29,6 +30,18 @@
     F(cublasLtMatmulPreferenceSetAttribute) \
     F(cublasLtMatmulAlgoGetHeuristic)       \
     F(cublasLtMatmul)
+
+#define CUDNN_FUNCTIONS(F)           \
+    F(cudnnGetVersion)               \
+    F(cudnnCreate)                   \
+    F(cudnnDestroy)                  \
+    F(cudnnSetStream)                \
+    F(cudnnBackendCreateDescriptor)  \
+    F(cudnnBackendDestroyDescriptor) \
+    F(cudnnBackendFinalize)          \
+    F(cudnnBackendSetAttribute)      \
+    F(cudnnBackendGetAttribute)      \
+    F(cudnnBackendExecute)
 
 #define NVRTC_FUNCTIONS(F)       \
     F(nvrtcGetErrorString)       \
@@ -56,6 +69,9 @@ struct Cublas {
 struct CublasLt {
     CUBLASLT_FUNCTIONS(POINTER)
 };
+struct Cudnn {
+    CUDNN_FUNCTIONS(POINTER)
+};
 struct Nvrtc {
     NVRTC_FUNCTIONS(POINTER)
 };
@@ -66,6 +82,7 @@ struct Driver {
 /* Its functions; nullptr, and the sentence recorded: it could not be opened, or lacks one of them. */
 const Cublas *gpu_cublas();
 const CublasLt *gpu_cublas_lt();
+const Cudnn *gpu_cudnn();
 const Nvrtc *gpu_nvrtc();
 const Driver *gpu_driver();
 

@@ -54,7 +54,7 @@ struct Exec {
     unsigned lane;
     unsigned char *dynamic; /* shared memory of the launch */
 };
-extern Exec X;
+extern __attribute__((visibility("default"))) Exec X; /* a program's own kernels read it, too */
 /* What all threads of a block, or the lanes of a mask, make of their values together.  orders: what they
  * wrote before, the others see after. */
 int bar(int predicate, char kind, const char *file, int line); /* kind: 'a'nd, 'o'r, 'c'ount */
@@ -70,7 +70,7 @@ struct Launch {
     const void *kernel;
     std::function<void()> body;
 };
-int launch_(Launch l, void *stream, void *const *ptrs, int nptr);
+__attribute__((visibility("default"))) int launch_(Launch l, void *stream, void *const *ptrs, int nptr);
 bool is_device_ptr(const void *p);
 void set_order(const char *spec); /* "fwd", "rev", "rand:SEED" */
 bool run_grid(const Launch &l);   /* false: a finding was reported */
@@ -221,7 +221,12 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
     int major, minor, multiProcessorCount;
 };
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+enum cudaDeviceAttr {
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
 struct cudaPointerAttributes {
     cudaMemoryType type;
@@ -242,7 +247,7 @@ cudaError_t cudaMemsetAsync(void *d, int v, size_t n, cudaStream_t st);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned f);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
-cudaError_t cudaGetLastError(void);
+__attribute__((visibility("default"))) cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaMallocHost(void **p, size_t n); /* pinned: copies from and to it are not waited for */
 cudaError_t cudaFreeHost(void *p);
@@ -264,11 +269,13 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cuemu_allow_shared(const void *kernel, int bytes);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
-const char *cudaGetErrorString(cudaError_t e);
+__attribute__((visibility("default"))) const char *cudaGetErrorString(cudaError_t e);
 const char *cudaGetErrorName(cudaError_t e);
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f); /* for the cuBLAS stand-in */
 }
 void *cuemu_dlopen(const char *file); /* the library's stand-in */
+extern "C" void cuemu_chosen();       /* a library chose an algorithm */
+extern "C" void cuemu_executed();     /* a plan of cuDNN's was run */
 template <class F> inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
 {
     return cuemu_allow_shared((const void *)kernel, bytes);

@@ -13,7 +13,7 @@ static int64_t failing_launch;
 std::mutex big;
 static std::condition_variable_any moved; /* work was done */
 bool dry;
-static bool held;                         /* kernels wait before they run */
+static bool held; /* kernels wait before they run */
 
 cudaError_t err(cudaError_t e)
 {
@@ -143,7 +143,7 @@ int launch_(Launch l, void *stream, void *const *ptrs, int np)
 }
 } // namespace cuemu
 using namespace cuemu;
-enum { DEVICES = 2, COMPUTE_CAPABILITY = 9, MOST_SHARED = 227 << 10 };
+enum { DEVICES = 2, COMPUTE_CAPABILITY = 9, PROCESSORS = 4, MOST_SHARED = 227 << 10 };
 extern "C" {
 cudaError_t cuemu_allow_shared(const void *kernel, int bytes)
 {
@@ -181,7 +181,10 @@ cudaError_t cudaGetDevice(int *d)
 
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr a, int)
 {
-    *v = a == cudaDevAttrComputeCapabilityMajor ? COMPUTE_CAPABILITY : MOST_SHARED;
+    *v = a == cudaDevAttrComputeCapabilityMajor        ? COMPUTE_CAPABILITY
+         : a == cudaDevAttrMultiProcessorCount         ? PROCESSORS
+         : a == cudaDevAttrMaxThreadsPerMultiProcessor ? 1536
+                                                       : MOST_SHARED;
     return cudaSuccess;
 }
 
@@ -191,7 +194,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     strcpy(p->name, "cuemu (CPU)");
     p->totalGlobalMem = 4ull << 30;
     p->major = COMPUTE_CAPABILITY;
-    p->multiProcessorCount = 4;
+    p->multiProcessorCount = PROCESSORS;
     return cudaSuccess;
 }
 
@@ -408,6 +411,18 @@ const char *cudaGetErrorString(cudaError_t e)
         NAMES(TEXT)
     }
     return "unrecognized error code";
+}
+
+void cuemu_chosen()
+{
+    HOLD;
+    counts.heuristics++;
+}
+
+void cuemu_executed()
+{
+    HOLD;
+    counts.executed++;
 }
 
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f)

@@ -429,11 +429,18 @@ template <int kind> int conv_run(int dtype, ConvCall c, int64_t channel)
     });
 }
 
+/* By cuDNN, else of halves by tensor cores. */
+static int by_others(ConvKind kind, const ConvArgs *a)
+{
+    const int status = conv_cudnn(kind, a);
+    return status == KERNEL_DECLINED ? conv_halves(kind, a) : status;
+}
+
 int gpu_conv2d(ConvArgs *a)
 {
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
-    const int status = conv_halves(CONV_FORWARD, a);
+    const int status = by_others(CONV_FORWARD, a);
     if (status != KERNEL_DECLINED) return status;
     c.rows = c.out, c.columns = a->batch * c.positions, c.depth = c.in * c.taps;
     c.left = a->weight, c.right = a->x, c.bias = a->bias, c.result = a->y;
@@ -445,7 +452,7 @@ int gpu_conv2d_grad_input(ConvArgs *a)
 {
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
-    const int status = conv_halves(CONV_INPUT, a);
+    const int status = by_others(CONV_INPUT, a);
     if (status != KERNEL_DECLINED) return status;
     c.columns = a->batch;
     for (const ConvAxis &x : c.axis) c.classes *= x.classes, c.columns *= (x.in + x.stride - 1) / x.stride;
@@ -473,7 +480,7 @@ int gpu_conv2d_grad_weight(ConvArgs *a)
     ConvCall c;
     if (!conv_call(a, &c)) return KERNEL_DECLINED;
     if (a->bias && bias_gradient(a, c)) return -1;
-    const int status = conv_halves(CONV_WEIGHT, a);
+    const int status = by_others(CONV_WEIGHT, a);
     if (status != KERNEL_DECLINED) return status;
     c.rows = c.out, c.columns = c.in * c.taps, c.depth = a->batch * c.positions;
     c.left = a->y, c.right = a->x, c.result = a->weight;

@@ -10,4 +10,8 @@ enum ConvKind { CONV_FORWARD, CONV_INPUT, CONV_WEIGHT };
  * that begins at 16 bytes.  KERNEL_DECLINED: another call. */
 int conv_halves(ConvKind kind, const ConvArgs *a);
 
+/* conv_cudnn.cu: by cuDNN, of floats in memory that begins at 16 bytes, all but the gradient of a bias.
+ * KERNEL_DECLINED: cuDNN is not there, or has nothing for the call. */
+int conv_cudnn(ConvKind kind, const ConvArgs *a);
+
 #endif

@@ -50,6 +50,7 @@ static ConvArgs args_for(const OpCall *c, TensorShape x, TensorShape w, TensorSh
     Sizes pad = window_option(p.padding, p.paddings, rank, 0);
     if (pad.at[WINDOW_RANK - 1] == TENSOR_SAME) pad = conv_same_padding(&k, &dilation);
     return (ConvArgs){ .dtype = dtype,
+                       .precision = dtype == TENSOR_F32 ? (int)tensor_get_float32_matmul_precision() : 0,
                        .batch = window_images(x, rank),
                        .groups = p.groups,
                        .in = window_channels(x, rank),

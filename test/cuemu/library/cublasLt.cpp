@@ -106,6 +106,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                    other = d->second == CUBLAS_OP_T ? b->cols : b->rows;
     const bool aux = d->epilogue & 128;
     *count = 0;
+    cuemu_chosen();
     if (inner != other || a->type != b->type || ((d->epilogue & (4 | 512)) && !d->bias) || (aux && !d->aux))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (d->compute == CUBLAS_COMPUTE_64F || (aux && (d->aux_ld % 8 || d->aux_ld < (int64_t)c->rows)))

@@ -7,6 +7,7 @@ void *cuemu_dlopen(const char *file)
 {
     const char *without =
         getenv("CUEMU_WITHOUT"); /* libraries that are not there: "libcublas.so libnvrtc.so" */
+    if (!without && !getenv("CUEMU_CUDNN")) without = "libcudnn.so"; /* else our own kernels would not run */
     char name[64];
     Dl_info self;
     snprintf(name, sizeof name, "%s", file);
