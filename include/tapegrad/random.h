@@ -11,7 +11,8 @@
  *
  * The same calls after the same seed give the values of PyTorch's CPU generator, element by element, even for
  * tensors that are not contiguous, which are filled in the order of memory.  Values are drawn on the CPU and
- * copied to the tensor's device: they depend neither on the device nor on the number of threads.  Values from
+ * copied to the tensor's device: they depend neither on the device nor on the number of threads, unless a
+ * program asks for PyTorch's numbers on a GPU (tensor_use_torch_cuda_random).  Values from
  * libm's log, sin and cos (f64 normals, fewer than 16 normals, exponential) agree to an ulp or two.  Each
  * function states any other difference.
  *
@@ -83,6 +84,19 @@ TAPEGRAD_API int tensor_set_rng_state(const Tensor *state);
  * the generator, as in PyTorch; false: Philox, which draws in parallel and gives the masks of other devices.
  * Returns the previous setting. */
 TAPEGRAD_API bool tensor_use_torch_dropout(bool on);
+
+/* tensor_use_torch_cuda_random - true: this thread's draws on a CUDA device are those of PyTorch's generator
+ * there, in place of the CPU's: after tensor_manual_seed(s) the numbers that PyTorch draws on that device
+ * after torch.manual_seed(s), for the same calls in the same order.  false is the default.  Returns the
+ * previous setting.
+ *   alike        tensor_rand, tensor_randn, tensor_normal and their forms _like; tensor_uniform_, normal_ and
+ *                bernoulli_ with numbers as parameters; dropout, and that of features.
+ *   as before    integers, permutations, other distributions, probabilities in a tensor; dropout inside
+ *                attention, whose order in PyTorch follows the tiles of its kernels.
+ * Of more elements than the GPU has threads at once, which one gets which number depends on how many
+ * multiprocessors it has, as in PyTorch.  Normals of f32 and narrower use the GPU's fast sine; masks of
+ * dropout are PyTorch's for tensors that begin at 16 bytes, as new ones do. */
+TAPEGRAD_API bool tensor_use_torch_cuda_random(bool on);
 
 /* ---- new tensors --------------------------------------------------------------------------------
  * All are on the default device.  ESHAPE, EDTYPE, ENOMEM as tensor_empty. */

@@ -78,12 +78,35 @@ static int fill_apart(Tensor *x, const Draw *d, Mt19937 *g)
     return status;
 }
 
+/* By the device, PyTorch's numbers on a GPU; 1: it has no kernel for them. */
+static int fill_as_torch(Tensor *x, const Draw *d)
+{
+    const int drawn = d->torch == RANDOM_TORCH_BERNOULLI ? TENSOR_BOOL : d->dtype;
+    const bool direct = x->dtype == drawn && (x->flags & FLAG_CONTIGUOUS);
+    Tensor *dense = direct ? tensor_retain(x) : new_tensor(shape_of(x), drawn, x->place);
+    RandomArgs args = { .kind = d->torch,
+                        .dtype = d->dtype,
+                        .count = x->numel,
+                        .p = d->at[0],
+                        .at = { d->at[0], d->at[1] },
+                        .out = dense ? dense->data : NULL };
+    int status = dense ? random_as_torch(d->op, x->place, &args) : -1;
+    if (!status && !direct) status = raw_copy(x, dense);
+    tensor_release(dense);
+    return status;
+}
+
 /* Fills x, which may have any layout and device. */
 static int fill_tensor(Tensor *x, Draw *d)
 {
     if (x->numel == 0) return 0;
     Tensor *ordered = ordered_view(x);
     if (!ordered) return -1;
+    if (d->torch && random_torch_cuda() && !on_host(x->place)) {
+        const int done = fill_as_torch(ordered, d);
+        if (done <= 0) tensor_release(ordered);
+        if (done <= 0) return done;
+    }
     Mt19937 *g = &random_generator()->mt;
     bool direct = x->place == &cpu_place && x->dtype == d->drawn && (ordered->flags & FLAG_CONTIGUOUS);
     int status = direct ? d->fill(g, ordered->data, ordered->numel, d) : fill_apart(ordered, d, g);

@@ -15,6 +15,7 @@ struct Draw {
     const char *op;
     int (*fill)(Mt19937 *g, void *out, int64_t n, const Draw *d); /* -1: no memory, recorded */
     int drawn;                                                    /* dtype of out */
+    int torch;         /* a RandomKind: how PyTorch draws it on a GPU; 0: as here */
     int dtype;         /* of the tensor: set by the functions below */
     bool one_by_one;   /* the tensor is not contiguous; normals then have another recipe */
     double at[4];      /* parameters of the distribution */

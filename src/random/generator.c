@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static THREAD_LOCAL struct {
-    bool seeded, philox_masks;
+    bool seeded, philox_masks, torch_cuda;
     TensorGenerator own, *in_use;
 } current;
 
@@ -54,6 +54,25 @@ bool tensor_use_torch_dropout(bool on)
 }
 
 bool random_torch_masks(void) { return !current.philox_masks; }
+
+bool tensor_use_torch_cuda_random(bool on)
+{
+    bool before = current.torch_cuda;
+    current.torch_cuda = on;
+    return before;
+}
+
+bool random_torch_cuda(void) { return current.torch_cuda; }
+
+/* Offsets of PyTorch's are multiples of 4. */
+int random_as_torch(const char *op, const Place *place, RandomArgs *args)
+{
+    TensorGenerator *g = random_generator();
+    args->seed = g->philox_seed, args->offset = (g->philox_offset + 3) / 4 * 4;
+    if (RUN_KERNEL(op, place, random, args)) return take_decline() ? 1 : -1;
+    g->philox_offset = args->offset + args->advance;
+    return 0;
+}
 
 void random_next_philox(uint64_t *seed, uint64_t *offset, int64_t count)
 {

@@ -113,37 +113,40 @@ Tensor *tensor_rand(TensorShape shape, TensorDtype dtype)
 {
     if (draw_check_float("tensor_rand", dtype)) return NULL;
     return draw_new(shape, dtype,
-                    (Draw){ "tensor_rand", fill_uniform, .drawn = draw_wide(dtype), .at = { 0, 1 } });
+                    (Draw){ "tensor_rand", fill_uniform, .torch = RANDOM_TORCH_UNIFORM,
+                            .drawn = draw_wide(dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randn(TensorShape shape, TensorDtype dtype)
 {
     if (draw_check_float("tensor_randn", dtype)) return NULL;
     return draw_new(shape, dtype,
-                    (Draw){ "tensor_randn", fill_normal, .drawn = draw_wide(dtype), .at = { 0, 1 } });
+                    (Draw){ "tensor_randn", fill_normal, .torch = RANDOM_TORCH_NORMAL,
+                            .drawn = draw_wide(dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_normal(double mean, double std, TensorShape shape, TensorDtype dtype)
 {
     if (draw_check_float("tensor_normal", dtype) || draw_check_std("tensor_normal", std)) return NULL;
     return draw_new(shape, dtype,
-                    (Draw){ "tensor_normal", fill_normal, .drawn = draw_wide(dtype), .at = { mean, std } });
+                    (Draw){ "tensor_normal", fill_normal, .torch = RANDOM_TORCH_NORMAL,
+                            .drawn = draw_wide(dtype), .at = { mean, std } });
 }
 
 Tensor *tensor_rand_like(const Tensor *x)
 {
     if (check_null(x, "tensor_rand_like", 1) || draw_check_float("tensor_rand_like", x->dtype)) return NULL;
-    return draw_like(
-        x, x->dtype,
-        (Draw){ "tensor_rand_like", fill_uniform, .drawn = draw_wide(x->dtype), .at = { 0, 1 } });
+    return draw_like(x, x->dtype,
+                     (Draw){ "tensor_rand_like", fill_uniform, .torch = RANDOM_TORCH_UNIFORM,
+                             .drawn = draw_wide(x->dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randn_like(const Tensor *x)
 {
     if (check_null(x, "tensor_randn_like", 1) || draw_check_float("tensor_randn_like", x->dtype)) return NULL;
-    return draw_like(
-        x, x->dtype,
-        (Draw){ "tensor_randn_like", fill_normal, .drawn = draw_wide(x->dtype), .at = { 0, 1 } });
+    return draw_like(x, x->dtype,
+                     (Draw){ "tensor_randn_like", fill_normal, .torch = RANDOM_TORCH_NORMAL,
+                             .drawn = draw_wide(x->dtype), .at = { 0, 1 } });
 }
 
 Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape)
@@ -207,14 +210,20 @@ Tensor *tensor_uniform_(Tensor *x, double lo, double hi)
     static const char op[] = "tensor_uniform_";
     if (check_null(x, op, 1) || draw_check_float(op, x->dtype) || check_bounds(op, x->dtype, lo, hi))
         return NULL;
-    return draw_into(x, (Draw){ op, fill_uniform, .drawn = draw_wide(x->dtype), .at = { lo, hi } }, SITE);
+    return draw_into(x,
+                     (Draw){ op, fill_uniform, .torch = RANDOM_TORCH_UNIFORM, .drawn = draw_wide(x->dtype),
+                             .at = { lo, hi } },
+                     SITE);
 }
 
 Tensor *tensor_normal_(Tensor *x, double mean, double std)
 {
     static const char op[] = "tensor_normal_";
     if (check_null(x, op, 1) || draw_check_float(op, x->dtype) || draw_check_std(op, std)) return NULL;
-    return draw_into(x, (Draw){ op, fill_normal, .drawn = draw_wide(x->dtype), .at = { mean, std } }, SITE);
+    return draw_into(x,
+                     (Draw){ op, fill_normal, .torch = RANDOM_TORCH_NORMAL, .drawn = draw_wide(x->dtype),
+                             .at = { mean, std } },
+                     SITE);
 }
 
 Tensor *tensor_random_(Tensor *x)
@@ -228,7 +237,9 @@ Tensor *tensor_bernoulli_(Tensor *x, double p)
     static const char op[] = "tensor_bernoulli_";
     if (check_null(x, op, 1)) return NULL;
     if (!(p >= 0 && p <= 1)) return fail(TENSOR_EVALUE, op, "probability %g: want 0 to 1", p), NULL;
-    return draw_into(x, (Draw){ op, fill_bernoulli, .drawn = TENSOR_BOOL, .at = { p } }, SITE);
+    return draw_into(
+        x, (Draw){ op, fill_bernoulli, .torch = RANDOM_TORCH_BERNOULLI, .drawn = TENSOR_BOOL, .at = { p } },
+        SITE);
 }
 
 Tensor *tensor_exponential_(Tensor *x, double rate)

@@ -6,6 +6,7 @@
 
 #include <tapegrad/random.h>
 #include "engine.h"
+#include "tensor/core.h"
 
 struct TensorGenerator {
     Mt19937 mt;             /* PyTorch's sequence */
@@ -23,6 +24,12 @@ void random_next_philox(uint64_t *seed, uint64_t *offset, int64_t count);
 
 /* random_torch_masks - are dropout masks on the CPU to be PyTorch's (tensor_use_torch_dropout)? */
 bool random_torch_masks(void);
+
+/* random_torch_cuda - are draws on a device to be PyTorch's (tensor_use_torch_cuda_random)?
+ * random_as_torch - runs the kernel from where this thread's generator is, which moves on as PyTorch's does;
+ * 1: the device has none. */
+bool random_torch_cuda(void);
+int random_as_torch(const char *op, const Place *place, RandomArgs *args);
 
 /* random_save, random_restore - the whole state, by value: what is drawn between the two is drawn again. */
 void random_save(TensorGenerator *into);

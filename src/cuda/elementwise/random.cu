@@ -53,6 +53,7 @@ static __global__ void mask_kernel(RandomArgs r)
 int gpu_random(RandomArgs *r)
 {
     if (r->count == 0) return 0;
+    if (r->kind > RANDOM_NORMAL) return gpu_random_torch(r);
     const unsigned blocks = gpu_blocks(r->count);
     if (r->kind == RANDOM_DROPOUT_MASK) {
         LAUNCH(mask_kernel, blocks, THREADS, *r);

@@ -50,6 +50,21 @@ static Tensor *mask_of_nothing(TensorShape shape, const Place *place)
     return mask && !raw_fill(mask, 0) ? mask : NULL;
 }
 
+/* PyTorch's on a GPU, of a tensor of this dtype, or as Tensor.bernoulli_ draws them; or the above. */
+static Tensor *mask_on_device(OpCall *c, TensorShape shape, double p, const Place *place, RandomKind kind,
+                              int dtype)
+{
+    Tensor *mask = random_torch_cuda() && !on_host(place) ? own(new_tensor(shape, TENSOR_BOOL, place)) : NULL;
+    if (!mask || mask->numel == 0) return philox_mask(c, shape, p, place);
+    RandomArgs args = { .kind = kind,
+                        .dtype = dtype,
+                        .count = mask->numel,
+                        .out = mask->data,
+                        .p = kind == RANDOM_TORCH_DROPOUT ? p : 1 - p };
+    const int status = random_as_torch(c->name, place, &args);
+    return status > 0 ? philox_mask(c, shape, p, place) : status ? NULL : mask;
+}
+
 Tensor *dropout_mask_like(OpCall *c, const Tensor *x, double p)
 {
     if (p == 1) return mask_of_nothing(shape_of(x), x->place);
@@ -102,10 +117,13 @@ static Tensor *mask_of(OpCall *c, const Tensor *x, double p)
 {
     const int part = part_of(c->op);
     const int leading = part == OF_1D ? x->ndim - 1 : part == OF_2D || x->ndim == 5 ? 2 : 1;
-    if (part == ELEMENTS) return dropout_mask_like(c, x, p);
     int64_t dim[TENSOR_MAX_DIMS];
-    for (int i = 0; i < x->ndim; i++) dim[i] = i < leading ? x->shape[i] : 1;
-    return dropout_mask(c, (TensorShape){ x->ndim, dim }, p, x->place);
+    for (int i = 0; i < x->ndim; i++) dim[i] = part == ELEMENTS || i < leading ? x->shape[i] : 1;
+    const TensorShape shape = { x->ndim, dim };
+    if (!on_host(x->place) && p < 1)
+        return mask_on_device(c, shape, p, x->place,
+                              c->op->variant ? RANDOM_TORCH_BERNOULLI : RANDOM_TORCH_DROPOUT, x->dtype);
+    return part == ELEMENTS ? dropout_mask_like(c, x, p) : dropout_mask(c, shape, p, x->place);
 }
 
 static int compose(OpCall *c)

@@ -1,0 +1,189 @@
+/* test_random_torch.c - PyTorch's numbers on a GPU for a seed (tensor_use_torch_cuda_random), on the device
+ * of TAPEGRAD_TEST_DEVICE: against numbers that PyTorch is known to draw, and its rules written out. */
+#include <tapegrad.h> /* before cmocka.h, which has a macro fail */
+#include "emulator.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include "random/philox.h"
+
+enum { BLOCK = 256, FEW = 1000, MANY = 40000, EMULATED = 4 * 1536 };
+
+static double values[MANY];
+
+static const double *numbers_of(Tensor *x)
+{
+    assert_null(tensor_error());
+    Tensor *host = tensor_to(tensor_to_device(x, "cpu"), TENSOR_F64);
+    assert_int_equal(tensor_copy_to(host, values, (size_t)tensor_numel(host) * sizeof *values), 0);
+    return values;
+}
+
+/* The device's own number of threads is known of the emulated one; no GPU has fewer than FEW. */
+static int64_t most(void) { return is_emulated() ? MANY : FEW; }
+static int64_t threads_for(int64_t count)
+{
+    const int64_t blocks = (count + BLOCK - 1) / BLOCK * BLOCK;
+    return blocks < EMULATED ? blocks : EMULATED;
+}
+
+static uint32_t word(uint64_t seed, int64_t thread, int64_t call, int which)
+{
+    const PhiloxBlock counter = { { (uint32_t)call, 0, (uint32_t)thread, 0 } };
+    return philox_rounds(counter, (uint32_t)seed, (uint32_t)(seed >> 32)).word[which];
+}
+
+/* torch.manual_seed(0); torch.rand(6, device="cuda"), torch.randn(6, device="cuda") */
+static void as_published(void **state)
+{
+    (void)state;
+    static const double uniform[6] = { 0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967 },
+                        normal[6] = { -0.9247, -0.4253, -2.6438, 0.1452, -0.1209, -0.5797 };
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(0);
+    const double *x = numbers_of(tensor_rand(SHAPE(2, 3), TENSOR_F32));
+    for (int i = 0; i < 6; i++) assert_true(fabs(x[i] - uniform[i]) <= 0.5e-4);
+    tensor_manual_seed(0);
+    x = numbers_of(tensor_randn(SHAPE(6), TENSOR_F32));
+    for (int i = 0; i < 6; i++) assert_true(fabs(x[i] - normal[i]) <= 0.5e-4);
+    tensor_scope_close(scope);
+}
+
+/* Elements are a thread's calls apart; the offset goes on by four for each call. */
+static void uniforms(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    const uint64_t seed = UINT64_C(0x123456789abcdef);
+    const int64_t n = most(), t = threads_for(n), calls = (n - 1) / (4 * t) + 1;
+    tensor_manual_seed(seed);
+    const double *x = numbers_of(tensor_rand(SHAPE(n), TENSOR_F32));
+    for (int64_t i = 0; i < n; i++) {
+        const float u =
+            fmaf((float)word(seed, i % t, i / (4 * t), (int)(i % (4 * t) / t)), 0x1p-32f, 0x1p-33f);
+        assert_true(x[i] == (u == 1 ? 0 : (double)u));
+    }
+    x = numbers_of(tensor_uniform_(tensor_empty(SHAPE(FEW), TENSOR_F32), -2, 3));
+    for (int64_t i = 0; i < FEW; i++) {
+        const float u = fmaf((float)word(seed, i, calls, 0), 0x1p-32f, 0x1p-33f), y = fmaf(u, 5, -2);
+        assert_true(x[i] == (y == 3 ? -2 : (double)y));
+    }
+    x = numbers_of(tensor_rand(SHAPE(FEW), TENSOR_F64));
+    for (int64_t i = 0; i < FEW; i++) {
+        const uint64_t z = word(seed, i, calls + 1, 0) ^ (uint64_t)word(seed, i, calls + 1, 1) << 21;
+        assert_true(x[i] == (double)z * 0x1p-53 + 0x1p-54);
+    }
+    x = numbers_of(tensor_rand(SHAPE(FEW), TENSOR_BF16));
+    for (int64_t i = 0; i < FEW; i++)
+        assert_true(fabs(x[i] - word(seed, i, calls + 2, 0) * 0x1p-32) <= 0x1p-8 || x[i] == 0);
+    tensor_scope_close(scope);
+}
+
+static void normals(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    const int64_t n = most(), t = threads_for(n);
+    tensor_manual_seed(7);
+    const double *x = numbers_of(tensor_normal(1, 2, SHAPE(n), TENSOR_F32));
+    for (int64_t i = 0; i < n; i++) {
+        const int u = (int)(i % (4 * t) / t);
+        const int64_t call = i / (4 * t);
+        const double r = sqrt(-2 * log((word(7, i % t, call, u & 2) + .5) * 0x1p-32)),
+                     a = 2 * 3.14159265358979323846 * (word(7, i % t, call, u | 1) + .5) * 0x1p-32;
+        assert_true(fabs(x[i] - (1 + 2 * r * (u & 1 ? cos(a) : sin(a)))) <= 2e-5);
+    }
+    tensor_scope_close(scope);
+}
+
+/* A transposed tensor is filled in the order of its memory. */
+static void layouts(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(3);
+    Tensor *plain = tensor_uniform_(tensor_empty(SHAPE(5, 7), TENSOR_F32), 0, 1);
+    tensor_manual_seed(3);
+    Tensor *turned = tensor_uniform_(tensor_transpose(tensor_empty(SHAPE(5, 7), TENSOR_F32), 0, 1), 0, 1);
+    assert_true(tensor_item(tensor_max(tensor_abs(tensor_sub(tensor_transpose(turned, 0, 1), plain)))) == 0);
+    tensor_scope_close(scope);
+}
+
+/* A thread has `width` neighbours: 16 bytes, or as many as divide the count. */
+static void masks(void **state)
+{
+    (void)state;
+    static const struct {
+        TensorDtype dtype;
+        int64_t n;
+        int width;
+    } cases[] = { { TENSOR_F32, 800, 4 },   { TENSOR_F32, 802, 2 },   { TENSOR_F32, 803, 1 },
+                  { TENSOR_F64, 800, 2 },   { TENSOR_BF16, 800, 8 },  { TENSOR_BF16, 804, 4 },
+                  { TENSOR_F32, 39996, 4 }, { TENSOR_BF16, 39992, 8 } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const int64_t n = cases[k].n, width = cases[k].width, t = threads_for(n);
+        if (n > most()) continue;
+        TensorScope scope = tensor_scope_open();
+        tensor_manual_seed(11);
+        const double *y = numbers_of(tensor_dropout(tensor_ones(SHAPE(n), cases[k].dtype), 0.3));
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t turn = i / width;
+            const int at = (int)(i % width);
+            const uint32_t w = width > 1 ? word(11, turn % t, turn / t * ((width + 3) / 4) + at / 4, at % 4)
+                                         : word(11, i % t, i / (4 * t), (int)(i % (4 * t) / t));
+            const float u = fmaf((float)w, 0x1p-32f, 0x1p-33f);
+            assert_true((y[i] != 0) ==
+                        (cases[k].dtype == TENSOR_F64 ? (double)u < 1 - 0.3 : u < (float)(1 - 0.3)));
+        }
+        y = numbers_of(tensor_rand(SHAPE(4), TENSOR_F32));
+        const int64_t calls = (n - 1) / (4 * t) + 1;
+        for (int i = 0; i < 4; i++) assert_true(fabs(y[i] - word(11, i, calls, 0) * 0x1p-32) < 1e-6);
+        tensor_scope_close(scope);
+    }
+}
+
+static void bernoulli(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(5);
+    const double *y = numbers_of(tensor_bernoulli_(tensor_empty(SHAPE(FEW), TENSOR_F32), 0.25));
+    for (int64_t i = 0; i < FEW; i++)
+        assert_true(y[i] == (fmaf((float)word(5, i, 0, 0), 0x1p-32f, 0x1p-33f) < 0.25));
+    tensor_scope_close(scope);
+}
+
+/* Without the switch the numbers are the CPU's; with it what is not known still is. */
+static void what_is_not_known(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(0);
+    double first = numbers_of(tensor_randperm(9))[0];
+    tensor_set_default_device("cpu");
+    tensor_manual_seed(0);
+    assert_true(numbers_of(tensor_randperm(9))[0] == first);
+    tensor_set_default_device(test_device());
+    assert_true(tensor_use_torch_cuda_random(false));
+    tensor_manual_seed(0);
+    assert_true(fabs(numbers_of(tensor_randn(SHAPE(5), TENSOR_F32))[0] - 1.5410) < 1e-4);
+    assert_false(tensor_use_torch_cuda_random(true));
+    tensor_scope_close(scope);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_published),      cmocka_unit_test(uniforms), cmocka_unit_test(normals),
+        cmocka_unit_test(layouts),           cmocka_unit_test(masks),    cmocka_unit_test(bernoulli),
+        cmocka_unit_test(what_is_not_known),
+    };
+    if (!test_device_opens() || tensor_set_default_device(test_device())) return 1;
+    tensor_use_torch_cuda_random(true);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tensor_use_torch_cuda_random(false);
+    return failed;
+}
