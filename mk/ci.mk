@@ -83,9 +83,10 @@ $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
 
 # ---- everything else --------------------------------------------------------------------------
 $(call add_step,examples/run,gcc/library,test/examples.sh build)
+$(call add_step,examples/cuda,cuda/emu,test/cuda_example.sh build)
 $(call add_step,bench/run,gcc/library,test/bench.sh build)
-# At most so many launches and GB; the target is 400 and 150.
-$(call add_step,bench/counts,cuda/emu,$(BUILD) B=build bench-counts LIMITS="660 130")
+# At most so many launches and GB; the target was 400 and 150.
+$(call add_step,bench/counts,cuda/emu,$(BUILD) B=build bench-counts LIMITS="370 100")
 $(call add_step,fuzz/run,gcc/library,test/fuzz/run.sh build -runs=20000)
 $(call add_step,interop/run,gcc/library,test/interop/run.sh build --if-reachable)
 $(call add_step,valgrind/run,gcc/build,$(BUILD) B=build valgrind)

@@ -9,6 +9,22 @@ demo:
 	@tools/setup.sh && $(MAKE) -s -j2 $(B)/examples/mnist
 	@$(B)/examples/mnist --epochs $(EPOCHS) $(ARGS)
 
+# An op with a CUDA kernel of its own; without nvcc, without that.
+SWISH := examples/cuda/swish.c examples/cuda/swish.h
+$(B)/examples/cuda/swish.o: examples/cuda/swish.cu examples/cuda/swish.h $(B)/flags.cuda
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) -std=c++17 -O2 $(GENCODE) -c $< -o $@
+$(B)/examples/cuda/swish: $(SWISH) $(if $(NVCC),$(B)/examples/cuda/swish.o) $(B)/libtapegrad.a $(B)/flags.link
+	$(COMPILE) examples/cuda/swish.c $(filter %.o,$^) $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) \
+	    $(if $(NVCC),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++) -o $@
+# The same on the emulated device, whose runtime is in its plugin.
+$(B)/examples/cuda/swish_emu.o: examples/cuda/swish.cu examples/cuda/swish.h test/cuemu/cuemu.h
+	@mkdir -p $(@D) && echo "  EMU  $@" && \
+	    $(CLANGXX) -std=c++20 -Itest -Itest/cuemu/shim -O1 -Wall -Wextra -Werror -x c++ -c $< -o $@
+$(B)/examples/cuda/swish_emu: $(SWISH) $(B)/examples/cuda/swish_emu.o $(B)/libtapegrad_emu.so \
+                              $(B)/libtapegrad.a $(B)/flags.link
+	$(COMPILE) examples/cuda/swish.c $(B)/examples/cuda/swish_emu.o $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) \
+	    $(abspath $(B))/libtapegrad_emu.so -lstdc++ -o $@
+
 BENCH := $(patsubst %,bench/%.c,bench steps kernels small nets ceiling)
 $(B)/bench/bench: $(BENCH) bench/cases.h bench/nets.h $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $(BENCH) $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@

@@ -16,8 +16,8 @@
  * libm's log, sin and cos (f64 normals, fewer than 16 normals, exponential) agree to an ulp or two.  Each
  * function states any other difference.
  *
- * Dropout, tensor_rrelu, tensor_gumbel_softmax and fractional pools on the CPU draw PyTorch's numbers from the
- * same sequence.  On another device, or after tensor_use_torch_dropout(false), theirs come from a
+ * Dropout, tensor_rrelu, tensor_gumbel_softmax and fractional pools on the CPU draw PyTorch's numbers from
+ * the same sequence.  On another device, or after tensor_use_torch_dropout(false), theirs come from a
  * counter-based generator (Philox) that is seeded along, and are drawn there.
  *
  * Results are outside any graph.  In-place draws (trailing underscore) return x, follow the rules of in-place

@@ -68,6 +68,7 @@ bool random_torch_cuda(void) { return current.torch_cuda; }
 int random_as_torch(const char *op, const Place *place, RandomArgs *args)
 {
     TensorGenerator *g = random_generator();
+    if (graph_wait(op, "PyTorch's numbers are drawn from an offset of the host's")) return -1;
     args->seed = g->philox_seed, args->offset = (g->philox_offset + 3) / 4 * 4;
     if (RUN_KERNEL(op, place, random, args)) return take_decline() ? 1 : -1;
     g->philox_offset = args->offset + args->advance;

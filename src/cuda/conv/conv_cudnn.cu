@@ -97,10 +97,7 @@ Dnn *dnn_of_gpu()
     Dnn *d = new (std::nothrow) Dnn{};
     if (!d) return nullptr;
     d->dnn = dnn;
-    if (dnn->cudnnCreate(&d->handle) == 0) {
-        if (dnn->cudnnSetStream(d->handle, gpu_stream()) == 0) return *made = d;
-        dnn->cudnnDestroy(d->handle);
-    }
+    if (dnn->cudnnCreate(&d->handle) == 0) return *made = d;
     delete d;
     return nullptr;
 }
@@ -354,7 +351,7 @@ int finish_with_bias(const ConvArgs *a, void *y, int64_t channels, int64_t posit
     });
 }
 
-/* Queues it; the descriptors of the call go with it. */
+/* Queues it, perhaps in a capture; the descriptors of the call go with it. */
 int execute(Dnn *d, const Plan *p, void *x, void *w, void *y, void *room)
 {
     Graph g;
@@ -365,7 +362,8 @@ int execute(Dnn *d, const Plan *p, void *x, void *w, void *y, void *room)
     g.set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, OPERANDS, id);
     g.set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, OPERANDS, data);
     g.set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &room);
-    const cudnnStatus_t status = g.finish(pack) ? d->dnn->cudnnBackendExecute(d->handle, p->plan, pack) : -1;
+    const bool ready = g.finish(pack) && d->dnn->cudnnSetStream(d->handle, gpu_stream()) == 0;
+    const cudnnStatus_t status = ready ? d->dnn->cudnnBackendExecute(d->handle, p->plan, pack) : -1;
     return status == 0 ? KERNEL_DONE : gpu_fail("convolution: cuDNN status %d", (int)status);
 }
 
