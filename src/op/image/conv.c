@@ -13,6 +13,7 @@
  *
  * conv_transpose(x, w) + b is X(x, w) + b, with the size that output_padding gives.  If output_padding is not
  * below the stride, conv of that result has more positions than x: the missing ones count as zeros of x. */
+#include <tapegrad/autocast.h>
 #include "conv.h"
 
 const TensorConvArgs tensor_conv_defaults = { TENSOR_CONV_DEFAULTS };
