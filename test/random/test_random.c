@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "random/random_state.h" /* before cmocka.h, which has a macro fail */
 #include <cmocka.h>
 
 #include <math.h>
@@ -18,7 +19,6 @@
 #include "device/device.h"
 #include "oracle/rng_golden.h"
 #include "random/philox.h"
-#include "random/random_state.h"
 
 #define COUNT(a) ((int64_t)(sizeof(a) / sizeof *(a)))
 
