@@ -134,6 +134,7 @@ static Tensor *sources(int mode, int64_t n, Ends e, const Place *place)
 /* Circular, by whole parts: 3 times as fast as elements by an index. */
 static Tensor *turned(Tensor *x, int d, Ends e)
 {
+    if (!x) return NULL;
     const int64_t first = crop(e.before), left = x->shape[d] - first - crop(e.after);
     Tensor *part[3], *middle = tensor_narrow(x, d, first, left);
     int n = 0;
