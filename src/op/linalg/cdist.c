@@ -105,7 +105,7 @@ static Tensor *one_for_zero(Tensor *x)
 /* For all pairs [..., P, R, M], on the graph. */
 static Tensor *slopes(Tensor *a, Tensor *b, Tensor *g, double p)
 {
-    Tensor *d = tensor_sub(tensor_unsqueeze(a, -2), tensor_unsqueeze(b, -3));
+    Tensor *others = tensor_unsqueeze(b, -3), *d = tensor_sub(tensor_unsqueeze(a, -2), others);
     g = tensor_unsqueeze(g, -1);
     if (!d || !g) return NULL;
     if (p == 0 || d->numel == 0) return tensor_mul(tensor_zeros_like(d), g);
