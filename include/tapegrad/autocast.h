@@ -102,9 +102,9 @@ TAPEGRAD_API void tensor_clear_autocast_cache(void);
  *             fraction) and add the products in f32: |y - a b| <= 2^-7 |a| |b|, about; finite values above
  *             3.39e38 become infinite, those below 2^-126 count as 0.  Other CPUs compute in f32.
  *
- * It applies to matmul, mm, bmm, linear, the ops composed of them, and their gradients; not to convolutions
- * and recurrent layers.  Small products stay in f32: by HIGH on a CPU those of k < 32 or
- * m n < 40 (m + n).  Products of f16 and bf16 always accumulate in f32.
+ * It applies to matmul, mm, bmm, linear, the ops composed of them, and their gradients; to convolutions only
+ * on a GPU by cuDNN, and to recurrent layers not at all.  Small products stay in f32: by HIGH on a CPU those
+ * of k < 32 or m n < 40 (m + n).  Products of f16 and bf16 always accumulate in f32.
  * EVALUE: another value. */
 typedef enum TensorMatmulPrecision {
     TENSOR_MATMUL_HIGHEST,
