@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <tapegrad/data.h>
+#include <tapegrad/device.h>
 #include <tapegrad/foreach.h>
 #include <tapegrad/fused.h>
 #include <tapegrad/io.h>
@@ -26,7 +27,7 @@ static void two_devices(void)
     ANSWER(tensor_normal_tensor(here, far));
     ANSWER(tensor_foreach_add_(TENSORS(here), TENSORS(far), 1));
     ANSWER(tensor_foreach_copy_(TENSORS(here), TENSORS(far)));
-    ANSWER(tensor_fused_sgd_(lists, 0.1));
+    ANSWER(tensor_fused_sgd_(lists, .lr = 0.1));
 }
 
 static void on_the_cpu_alone(void)

@@ -171,7 +171,7 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
     const double p = count ? params[0] : 0;
     for (int64_t from = 0; from < n; from += BLOCK) {
         const int64_t length = n - from < BLOCK ? n - from : BLOCK;
-        int hard = ONE_LOOP || what == ALWAYS || (what == ROUNDED && params[1] == 0);
+        int hard = what == ROUNDED ? params[1] == 0 : ONE_LOOP || what == ALWAYS;
         if (!ONE_LOOP && what != NEVER && what != ALWAYS && what != ROUNDED)
             for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
                 hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);

@@ -223,7 +223,8 @@ template <class T> static __global__ void layer_part_kernel(NormCall<T> c, int64
 template <class T> static int layer_grad(const NormCall<T> &c)
 {
     const bool narrow = c.n <= COLUMNS<T>;
-    const int64_t most = narrow ? c.rows : (c.rows + 31) / 32, parts = most < MOST_PARTS ? most : MOST_PARTS;
+    const int64_t most = narrow ? c.rows : (c.rows + 31) / 32,
+                  parts = most < MOST_PARTS ? most : (int64_t)MOST_PARTS;
     Scratch part((size_t)(parts * 2 * c.n) * sizeof(Compute<T>));
     if (!part.data) return -1;
     Compute<T> *to = (Compute<T> *)part.data;
