@@ -53,7 +53,7 @@ RESAMPLE_FN int64_t resample_position(const ResampleLine *a, int64_t i, double *
     double at = a->align_corners ? step * (double)i : step * ((double)i + 0.5) - 0.5;
     if (at < 0 && a->weights != RESAMPLE_CUBIC) at = 0;
     const int64_t below = (int64_t)fmin(floor(at), (double)(a->in - 1));
-    *behind = fmin(fmax(at - (double)below, 0), 1);
+    *behind = fmin(fmax(at - (double)below, 0.), 1.);
     return below;
 }
 
@@ -68,7 +68,7 @@ RESAMPLE_FN int resample_antialiased(const ResampleLine *a, int64_t i, int64_t *
 {
     const double step = resample_step_of(a), support = resample_support_of(a),
                  center = step * ((double)i + 0.5), shrink = step >= 1 ? 1 / step : 1;
-    const int64_t from = (int64_t)fmax(center - support + 0.5, 0),
+    const int64_t from = (int64_t)fmax(center - support + 0.5, 0.),
                   to = (int64_t)fmin(center + support + 0.5, (double)a->in);
     const int64_t most = 2 * (int64_t)ceil(support) + 1;
     int n = 0;
@@ -76,7 +76,7 @@ RESAMPLE_FN int resample_antialiased(const ResampleLine *a, int64_t i, int64_t *
     for (int64_t j = from; j < to && n < most; j++, n++) {
         const double x = ((double)j - center + 0.5) * shrink;
         index[n] = j,
-        weight[n] = a->weights == RESAMPLE_CUBIC ? resample_cubic(x, -0.5) : fmax(1 - fabs(x), 0);
+        weight[n] = a->weights == RESAMPLE_CUBIC ? resample_cubic(x, -0.5) : fmax(1 - fabs(x), 0.);
         total += weight[n];
     }
     for (int k = 0; k < n && total != 0; k++) weight[k] /= total;
