@@ -72,12 +72,14 @@ endif
 # FILE: the flags of one file; DEFINES: those of all files that a build cuts down.
 DEFINES := $(if $(ONE_ISA),-DONE_ISA=$(ONE_ISA))
 STAMPED := $(filter-out ccache %/ccache,$(CC)) $(DEFINES) $(CPPFLAGS) $(OPT) $(FAST) $(WARN) \
-           $(CFLAGS) $(MUST) $(UNWIND) $(SAN) $(SMALL) $(foreach i,$(ISAS),$(MARCH_$(i)))
+           $(CFLAGS) $(MUST) $(UNWIND) $(SAN) $(SMALL) $(SMALLEST) $(foreach i,$(ISAS),$(MARCH_$(i)))
 $(eval $(call stamp,flags,$(STAMPED)))
 $(eval $(call stamp,flags.link,$(LINKER) $(LDFLAGS) $(LIBS)))
+# Frame pointers are a byte or two of code a function, and save three times that in tables for unwinding.
+SMALLEST := -Os -fno-omit-frame-pointer
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
-$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),-Os,$(if $(SAN),$(UNCHECKED)))
+$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),$(SMALLEST),$(if $(SAN),$(UNCHECKED)))
 # Under sanitizers -O0 compiles in half the time; what failing allocations and gradchecks run stays fast.
 $(patsubst %.c,$(B)/%.o,$(filter-out src/trace/% src/check/%,$(COLD))): UNCHECKED = -O0
 $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
