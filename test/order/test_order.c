@@ -145,6 +145,25 @@ static void search_in_lists_out_of_order(void **state)
     assert_refused(tensor_searchsorted(x, v, .sorter = indices(SHAPE(4), "0 1 2 4")), TENSOR_EINDEX);
 }
 
+/* Several values are looked for at once: lists and values of all lengths, with equal ones. */
+static void search_finds_how_many_are_less(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n < 20; n++)
+        for (int64_t values = 1; values < 11; values += 3) {
+            Tensor *list = tensor_sort(tensor_randint(0, 9, SHAPE(2, n)), 1);
+            Tensor *v = tensor_randint(-1, 10, SHAPE(2, values)), *apart = tensor_unsqueeze(v, 2),
+                   *all = tensor_unsqueeze(list, 1), *order = tensor_argsort(list, 1);
+            Tensor *less = tensor_sum(tensor_lt(all, apart), -1),
+                   *most = tensor_sum(tensor_le(all, apart), -1);
+            Tensor *x = tensor_to(list, TENSOR_F64), *w = tensor_to(v, TENSOR_F64);
+            assert_true(tensor_equal(tensor_searchsorted(list, v), less));
+            assert_true(tensor_equal(tensor_searchsorted(list, v, .right = true), most));
+            assert_true(tensor_equal(tensor_searchsorted(x, w), less));
+            assert_true(tensor_equal(tensor_searchsorted(x, w, .right = true, .sorter = order), most));
+        }
+}
+
 /* ---- positions ------------------------------------------------------------------------------- */
 
 static void positions_and_indices(void **state)
@@ -356,6 +375,7 @@ int main(void)
         TEST(dims_of_rank_0),
         TEST(lists_are_checked),
         TEST(search_in_lists_out_of_order),
+        TEST(search_finds_how_many_are_less),
         TEST(positions_and_indices),
         TEST(slopes_along_all_dims),
         TEST(products_of_others_on_several_threads),
