@@ -439,6 +439,32 @@ static void test_comparisons_at_the_ends_of_integer_dtypes(void **state)
     assert_true(tensor_item(tensor_lt_scalar(tensor_full(SHAPE(1), 5, TENSOR_U8), 1e30)) == 1);
 }
 
+/* Wide windows are gone over in vectors: the first of equal maxima and the last NaN count. */
+static void test_adaptive_max_of_wide_windows(void **state)
+{
+    (void)state;
+    enum { MOST = 75, DRAWS = 60 };
+    for (int draw = 0; draw < DRAWS; draw++) {
+        const TensorDtype dtype = draw % 2 ? TENSOR_F32 : TENSOR_F64;
+        const int64_t n = 1 + draw * 13 % MOST;
+        Tensor *x = tensor_to(tensor_randint(0, 9, SHAPE(2, n)), dtype), *indices = NULL;
+        if (draw % 3 == 0) x = tensor_full_like(x, -INFINITY);
+        if (draw % 5 == 0) assert_non_null(tensor_fill_(tensor_select(x, 1, n / 2), NAN));
+        Tensor *y = tensor_adaptive_max_pool1d(x, SHAPE(1), .indices = &indices);
+        for (int64_t row = 0; row < 2; row++) {
+            int64_t at = 0;
+            double best = -INFINITY;
+            for (int64_t i = 0; i < n; i++) {
+                const double v = tensor_get(x, SHAPE(row, i));
+                if (v > best || v != v) best = v, at = i;
+            }
+            assert_int_equal((int64_t)tensor_get(indices, SHAPE(row, 0)), at);
+            const double found = tensor_get(y, SHAPE(row, 0));
+            assert_true(found == best || (found != found && best != best));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +496,7 @@ int main(void)
         TEST(test_halves_of_rare_rows_round_once),
         TEST(test_attention_without_a_score_is_0_beside_nan),
         TEST(test_max_pool_of_a_plane_that_32_bits_cannot_count),
+        TEST(test_adaptive_max_of_wide_windows),
         TEST(test_comparisons_at_the_ends_of_integer_dtypes),
         TEST(test_embedding_bag_of_no_index_is_0_in_every_mode),
     };

@@ -1,12 +1,10 @@
 /* adaptive_pool.c - pools over windows of different sizes that cover a plane, one after the other. */
 #include <math.h>
+#include "cpu/vectors.h"
 #include "device/host.h"
 #include "pool_kernel.h"
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
-
-enum { D, H, W };
+enum { D, H, W, VECTORS = 4 };
 
 /* The windows along one direction, one after the other: [from, to) of window i is [floor(i in / out),
  * ceil((i + 1) in / out)), without a division for each. */
@@ -37,12 +35,15 @@ static int64_t count_of(const Along *d, const Along *h, const Along *w)
 }
 
 #define T float
+#define TAG int32_t /* an integer as wide as T */
 #define TYPE f32
 #include "adaptive_loops.h"
 #undef T
+#undef TAG
 #undef TYPE
 
 #define T double
+#define TAG int64_t
 #define TYPE f64
 #include "adaptive_loops.h"
 
