@@ -131,6 +131,9 @@ static void test_scatter_reduce_without_self_gives_it_nothing(void **state)
         if (k == 3)
             assert_true(has(gradient(y, src), SHAPE(3), "0.5 0.5 0")); /* PyTorch counts x's own 5, too */
     }
+    Tensor *zero = tensor_scatter_reduce(leaf(SHAPE(2), "5 2"), 0, indices(SHAPE(1), "0"),
+                                         leaf(SHAPE(1), "-0"), TENSOR_INTO_SUM, .include_self = false);
+    assert_true(tensor_item(tensor_reciprocal(tensor_select(zero, 0, 0))) < 0); /* not 0 + -0 */
 }
 
 static void test_scatter_reduce_mean_divides_by_the_count(void **state)
