@@ -7,6 +7,8 @@ enum { VECTORS = 8, LANES = 16, STEPS = 16 };
 
 #define T float
 #define V Uf32
+#define W_f32 Vf32
+#define M_f32 Mf32
 #define TYPE f32
 #include "bags_loops.h"
 #undef T
@@ -15,5 +17,7 @@ enum { VECTORS = 8, LANES = 16, STEPS = 16 };
 
 #define T double
 #define V Uf64
+#define W_f64 Vf64
+#define M_f64 Mf64
 #define TYPE f64
 #include "bags_loops.h"

@@ -18,15 +18,24 @@ FORCE_INLINE void N(add_block)(const BagSum *b, int64_t from, int64_t to, int64_
     for (int v = 0; v < n; v++) y[v] = sum[v];
 }
 
-/* The plain form: row after row, of the columns from d on. */
-static void N(add_rows)(const BagSum *b, int64_t from, int64_t to, int64_t d, T *y)
+/* The columns that are left, fewer than a vector has; and the plain form: row after row. */
+FORCE_INLINE void N(add_rest)(const BagSum *b, int64_t from, int64_t to, int64_t d, T *y)
 {
+    const N(M) mask = N(mask)((int)(b->width - d));
+    N(W) sum = N(get)(y, mask);
     for (int64_t k = from; k < to; k++) {
-        const T *row = (const T *)b->weight + b->index[k] * b->width;
         const T w = b->each ? ((const T *)b->each)[k] : 1;
-        INDEPENDENT
-        for (int64_t i = d; i < b->width; i++) y[i] += w * row[i];
+        sum += w * N(get)((const T *)b->weight + b->index[k] * b->width + d, mask);
     }
+    N(put)(y, mask, sum);
+}
+
+static void N(add_row)(const BagSum *b, int64_t k, T *y)
+{
+    const T *row = (const T *)b->weight + b->index[k] * b->width;
+    const T w = b->each ? ((const T *)b->each)[k] : 1;
+    INDEPENDENT
+    for (int64_t i = 0; i < b->width; i++) y[i] += w * row[i];
 }
 
 void ISA_NAME(N(bags_sum))(const BagSum *b)
@@ -34,13 +43,14 @@ void ISA_NAME(N(bags_sum))(const BagSum *b)
     const int64_t one = (int64_t)(sizeof(V) / sizeof(T)), block = one * VECTORS;
     for (int64_t from = 0, to = 0; from < b->kept; from = to) {
         while (to < b->kept && b->bag[to] == b->bag[from]) to++;
-        const int64_t end = to - from > 1 ? b->width : 0;
         T *y = (T *)b->y + b->bag[from] * b->width;
         int64_t d = 0;
+        const int64_t end = to - from > 1 ? b->width : 0;
+        if (end == 0) N(add_row)(b, from, y);
         for (; d + block <= end; d += block) N(add_block)(b, from, to, d, y + d, VECTORS);
         for (; d + 2 * one <= end; d += 2 * one) N(add_block)(b, from, to, d, y + d, 2);
         for (; d + one <= end; d += one) N(add_block)(b, from, to, d, y + d, 1);
-        N(add_rows)(b, from, to, d, y);
+        if (d < end) N(add_rest)(b, from, to, d, y + d);
     }
 }
 
