@@ -76,6 +76,13 @@ static void attention_setup(const char *sizes)
     v = leaf(SHAPE(n, heads, t, width));
     cotangent = keep(tensor_randn_like(q));
 }
+static Tensor *halved(Tensor *t) { return tensor_requires_grad_(keep(tensor_to(t, TENSOR_BF16)), true); }
+static void attention_bf16_setup(const char *sizes)
+{
+    attention_setup(sizes);
+    q = halved(tensor_detach(q)), k = halved(tensor_detach(k)), v = halved(tensor_detach(v));
+    cotangent = keep(tensor_to(cotangent, TENSOR_BF16));
+}
 IN_SCOPE(
     attention_forward, TENSOR_NO_GRAD { tensor_scaled_dot_product_attention(q, k, v, .is_causal = true); })
 
@@ -174,6 +181,8 @@ const BenchCase bench_kernels[] = {
     { "conv_dw_", conv_setup, gradient_of_w, 1 },
     { "attention_forward_", attention_setup, attention_forward, 1 },
     { "attention_both_", attention_setup, attention_both, 1 },
+    { "attention_bf16_forward_", attention_bf16_setup, attention_forward, 1 },
+    { "attention_bf16_both_", attention_bf16_setup, attention_both, 1 },
     { "lstm_layer_both", lstm_setup, recurrent, 1 },
     { "gru_layer_both", gru_setup, recurrent, 1 },
     { "rnn_layer_both", rnn_setup, recurrent, 1 },

@@ -117,6 +117,24 @@ done
 
 # ---- how fast ------------------------------------------------------------------------------------------
 python=${PYTHON:-python3}
+# by_cudnn CASE... - one case by our own kernels, by cuDNN as it is by default, and by cuDNN alone.
+by_cudnn() {
+    for case in "$@"; do
+        note=
+        for asked in 0 1 all; do
+            step "$case, TAPEGRAD_CUDNN=$asked" 60 sh -c "echo $seconds | CUEMU_CUDNN=1 \
+                TAPEGRAD_CUDNN=$asked DEVICE=$device $bench $case 1 | tail -n 1 | grep ." &&
+                note="$note $asked: $(tail -n 1 "$log" | cut -d' ' -f1) ns;"
+        done
+        row "$case" ok "$note"
+    done
+}
+if [ "$dry" ]; then seconds=.001 && by_cudnn attention_bf16_both_1x1x24x16
+else
+    seconds=.3
+    by_cudnn attention_bf16_forward_32x12x1024x64 attention_bf16_both_32x12x1024x64 \
+        attention_bf16_both_8x16x2048x128 nanogpt_bf16_step resnet18_bf16_step
+fi
 if [ "$dry" ]; then
     for graph in 0 1; do
         step "a step of the benchmark$([ "$graph" = 0 ] || echo ", captured")" 60 sh -c \

@@ -15,9 +15,13 @@
  * reports its own.
  *
  * The plugin opens CUDA's libraries when it first needs them: cuBLAS for products; NVRTC for a
- * program's rows; cuDNN 9 for convolutions, where it is found, and where it has an engine that gives the same
- * bits each time and, of f32, computes in f32 (TF32: tensor_set_float32_matmul_precision).  Other
- * convolutions, and all with TAPEGRAD_CUDNN=0 in the environment, go by kernels of the plugin's own. */
+ * program's rows; cuDNN 9, where it is found, for convolutions and for attention of f16 and bf16, by engines
+ * that give the same bits each time and, of f32, compute in f32 (TF32: tensor_set_float32_matmul_precision).
+ * Other calls, and all with TAPEGRAD_CUDNN=0 in the environment, go by kernels of the plugin's own.
+ * Attention goes by cuDNN (9.16 or later) forward, without a mask or dropout, where widths are multiples of
+ * 8, up to 256, and all begins at 16 bytes.  Its gradients go by the plugin's own kernels up to widths of
+ * 128, by cuDNN above, where it has an engine, and, with TAPEGRAD_CUDNN=all, wherever it has one: that takes
+ * memory as large as the scores. */
 #ifndef TAPEGRAD_DEVICE_H
 #define TAPEGRAD_DEVICE_H
 

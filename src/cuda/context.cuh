@@ -82,7 +82,7 @@ struct DeviceContext {
     DeviceGraph *graphs;
     int64_t captured_calls; /* noted with graphs so far */
     void *blas;             /* cuBLAS, from the first product on */
-    void *dnn;              /* cuDNN, from the first convolution on, where it is there */
+    void *dnn;              /* cuDNN, from its first call on, where it is there */
     void *tables;           /* of list_table.cu */
     void *rows;             /* of formula.cu */
 };

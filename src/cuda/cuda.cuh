@@ -39,7 +39,7 @@ int gpu_read_mailbox(int64_t *value); /* its first word, when all queued work is
 
 bool gpu_must_fail(); /* the request for memory that comes, for a test */
 void **gpu_blas();    /* of gemm.cu */
-void **gpu_dnn();     /* of conv_cudnn.cu */
+void **gpu_dnn();     /* of cudnn_graph.cu */
 
 /* alloc.cu: 256-byte aligned blocks; bytes as asked for.  nullptr, and the sentence recorded: there is no
  * memory, and the call ends with KERNEL_NO_MEMORY if it fails. */

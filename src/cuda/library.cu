@@ -57,7 +57,7 @@ template <class Functions> struct Library {
 
 LIBRARY(gpu_cublas, Cublas, CUBLAS_FUNCTIONS, "libcublas.so." MAJOR(CUBLAS_VER_MAJOR), "a product")
 LIBRARY(gpu_cublas_lt, CublasLt, CUBLASLT_FUNCTIONS, "libcublasLt.so." MAJOR(CUBLAS_VER_MAJOR), "a product")
-LIBRARY(gpu_cudnn, Cudnn, CUDNN_FUNCTIONS, "libcudnn.so." MAJOR(CUDNN_MAJOR), "cuDNN's convolution")
+LIBRARY(gpu_cudnn, Cudnn, CUDNN_FUNCTIONS, "libcudnn.so." MAJOR(CUDNN_MAJOR), "cuDNN")
 LIBRARY(gpu_nvrtc, Nvrtc, NVRTC_FUNCTIONS, "libnvrtc.so." MAJOR(CUBLAS_VER_MAJOR),
         "a formula of the program's")
 LIBRARY(gpu_driver, Driver, DRIVER_FUNCTIONS, "libcuda.so.1", "a formula of the program's")

@@ -94,16 +94,23 @@ static AttentionCall call_of(const AttentionArgs *a)
 
 int gpu_attention(AttentionArgs *a)
 {
-    if (!takes(a)) return KERNEL_DECLINED;
-    if (a->batch * a->rows == 0) return KERNEL_DONE;
+    const bool own = takes(a);
+    if (own && a->batch * a->rows == 0) return KERNEL_DONE;
     const AttentionCall c = call_of(a);
+    const int status = attention_cudnn(c);
+    if (status != KERNEL_DECLINED || !own) return status;
     return is_half(a) ? attention_halves(c) : attention_f32(c);
 }
 
 int gpu_attention_grad(AttentionArgs *a)
 {
-    if (!takes(a) || a->dmask || !a->y) return KERNEL_DECLINED;
+    const bool own = takes(a);
+    if (a->dmask || !a->y) return KERNEL_DECLINED;
     AttentionCall c = call_of(a);
+    if (!own || attention_cudnn_first()) {
+        const int status = attention_cudnn_grad(c);
+        if (status != KERNEL_DECLINED || !own) return status;
+    }
     Scratch delta((size_t)(a->batch * a->rows) * sizeof(float));
     if (!delta.data) return KERNEL_FAILED;
     c.delta = (const float *)delta.data;

@@ -19,6 +19,12 @@ size_t attention_f32_room(const AttentionArgs *a); /* of shared memory */
 int attention_f32(const AttentionCall &call);
 int attention_f32_grad(const AttentionCall &call);
 
+/* attention_cudnn.cu: of halves, widths up to 256.  KERNEL_DECLINED: cuDNN is not there, or has nothing for
+ * the call.  attention_cudnn_first: is it asked for backward, too, where our own kernels take the call? */
+int attention_cudnn(const AttentionCall &call);
+int attention_cudnn_grad(const AttentionCall &call);
+bool attention_cudnn_first();
+
 /* Blocks of `rows` rows of each item; a launch of too many is declined. */
 static inline int64_t attention_blocks(int64_t items, int64_t rows, int64_t block)
 {

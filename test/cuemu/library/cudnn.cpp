@@ -1,12 +1,10 @@
 /* cudnn.cpp - stand-in for cuDNN's backend interface: it executes the graph that the descriptors say, by
- * loops in double, and is there only where CUEMU_CUDNN is set.
+ * loops in double, and is there only where CUEMU_CUDNN is set: to 1, or to the version that it says it is.
  *
  * Three engines, in the order of its heuristic: one whose sums have no order, one of tensor cores, which
- * reads f32 as TF32, and one that is exact.  None takes a convolution in groups of f64. */
-#include <map>
-#include <vector>
-#include "blas.h"
-#include "cuda/cudnn.cuh"
+ * reads f32 as TF32, and one that is exact.  None takes a convolution in groups of f64.  A graph that is not
+ * one convolution is cudnn_fused.cpp's. */
+#include "dnn.h"
 
 using namespace cuemu;
 
@@ -14,35 +12,12 @@ namespace {
 
 enum { SUCCESS = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, FAILED = 5000, MOST = 5 };
 
-struct Descriptor {
-    cudnnBackendDescriptorType_t type;
-    std::map<int, std::vector<char>> attribute;
-    bool final = false;
-    int engine = 0;
-    Descriptor *graph = nullptr;
-
-    template <class T> T one(int name) const
-    {
-        const auto at = attribute.find(name);
-        T value = {};
-        if (at != attribute.end() && at->second.size() >= sizeof value)
-            memcpy(&value, at->second.data(), sizeof value);
-        return value;
-    }
-    template <class T> std::vector<T> all(int name) const
-    {
-        const auto at = attribute.find(name);
-        std::vector<T> values(at == attribute.end() ? 0 : at->second.size() / sizeof(T));
-        if (!values.empty()) memcpy(values.data(), at->second.data(), values.size() * sizeof(T));
-        return values;
-    }
-};
-
 size_t size_of(cudnnBackendAttributeType_t type)
 {
     switch (type) {
     case CUDNN_TYPE_INT64:
     case CUDNN_TYPE_DOUBLE: return 8;
+    case CUDNN_TYPE_BOOLEAN: return 1;
     case CUDNN_TYPE_HANDLE:
     case CUDNN_TYPE_VOID_PTR:
     case CUDNN_TYPE_BACKEND_DESCRIPTOR: return sizeof(void *);
@@ -136,12 +111,16 @@ void run(const Call &c)
 
 /* ---- what descriptors say -------------------------------------------------------------------- */
 
-cudaDataType_t type_of(int type)
+bool is_convolution(const Descriptor *graph)
 {
-    return type == CUDNN_DATA_DOUBLE     ? CUDA_R_64F
-           : type == CUDNN_DATA_HALF     ? CUDA_R_16F
-           : type == CUDNN_DATA_BFLOAT16 ? CUDA_R_16BF
-                                         : CUDA_R_32F;
+    const Descriptor *op = graph->one<Descriptor *>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    return op && op->type >= CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR &&
+           op->type <= CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+}
+
+std::vector<Descriptor *> operations_of(const Descriptor *graph)
+{
+    return graph->all<Descriptor *>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
 }
 
 struct Operation {
@@ -214,6 +193,16 @@ bool is_one_and_zero(const Descriptor *op, int alpha)
                                  : op->one<float>(alpha) == 1 && op->one<float>(alpha + 1) == 0;
 }
 
+bool takes(const Descriptor *graph)
+{
+    if (!is_convolution(graph)) return fused_taken(operations_of(graph));
+    const Operation o = operation_of(graph);
+    const bool f64 = o.x->one<int>(CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_DOUBLE;
+    const auto x = o.x->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
+               w = o.w->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    return !f64 || x[1] == w[1];
+}
+
 int alpha_of(const Descriptor *op)
 {
     return op->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR
@@ -230,7 +219,11 @@ struct cudnnContext {
 };
 
 extern "C" {
-size_t cudnnGetVersion(void) { return 91900; }
+size_t cudnnGetVersion(void)
+{
+    const char *version = getenv("CUEMU_CUDNN");
+    return version && atoi(version) > 1 ? (size_t)atoi(version) : 91900;
+}
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
@@ -276,7 +269,9 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d_)
 {
     Descriptor *d = (Descriptor *)d_;
     if (d->final) return BAD_PARAM;
-    if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
+    if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !is_convolution(d)) {
+        if (!fused_sound(operations_of(d))) return BAD_PARAM;
+    } else if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
         const Operation o = operation_of(d);
         if (!o.x || !o.w || !o.y || !o.conv || !sound(o) || !is_one_and_zero(o.op, alpha_of(o.op)))
             return BAD_PARAM;
@@ -300,11 +295,7 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t d_, cudnnB
     const Descriptor *d = (const Descriptor *)d_;
     if (!d->final) return BAD_PARAM;
     if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-        const Operation o = operation_of(d->graph);
-        const bool f64 = o.x->one<int>(CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_DOUBLE;
-        const auto x = o.x->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
-                   w = o.w->all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
-        *count = f64 && x[1] != w[1] ? 0 : asked < 3 ? asked : 3;
+        *count = !takes(d->graph) ? 0 : asked < 3 ? asked : 3;
         for (int i = 0; i < *count; i++) {
             Descriptor *config = ((Descriptor **)values)[i];
             config->engine = i, config->graph = d->graph, config->final = true;
@@ -328,11 +319,18 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t pack_)
 {
     const Descriptor *plan = (const Descriptor *)plan_, *pack = (const Descriptor *)pack_;
+    if (!plan->final || !pack->final || !is_device_ptr(pack->one<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE)))
+        return FAILED;
+    if (!is_convolution(plan->graph)) {
+        std::function<void()> f = fused_call(operations_of(plan->graph), pack);
+        if (!f) return FAILED;
+        cuemu_executed();
+        cuemu_enqueue(handle->stream, &f);
+        return SUCCESS;
+    }
     const Operation o = operation_of(plan->graph);
     Call c = { (int)o.op->type, {}, {}, {}, {}, {}, {}, false };
-    if (!plan->final || !pack->final || !find(o.x, pack, &c.x) || !find(o.w, pack, &c.w) ||
-        !find(o.y, pack, &c.y) || !is_device_ptr(pack->one<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE)))
-        return FAILED;
+    if (!find(o.x, pack, &c.x) || !find(o.w, pack, &c.w) || !find(o.y, pack, &c.y)) return FAILED;
     c.pad = o.conv->all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     c.stride = o.conv->all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     c.dilation = o.conv->all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
