@@ -384,6 +384,7 @@ EXACT = {
     "binary_cross_entropy_with_logits": lambda x, t, w=None, pos=None, **p: (
         F.binary_cross_entropy_with_logits(x, t, w, pos_weight=pos, **p)
     ),
+    "huber_loss": lambda x, t, w=None, **p: F.huber_loss(x, t, weight=w, **p),
     "multi_margin_loss": lambda x, t, w=None, **p: F.multi_margin_loss(x, t, weight=w, **p),
     "linear_cross_entropy": linear_cross_entropy,
     "max_pool1d": lambda x, **p: F.max_pool1d(

@@ -23,6 +23,10 @@ static int linear_init(Module *m, const void *args)
     if (a->in_features < 1 || a->num_classes < 1 || rows < 1)
         return nn_refuse(m, "%lld features, %lld classes: want 1 or more", (long long)a->in_features,
                          (long long)a->num_classes);
+    if (!(a->label_smoothing >= 0 && a->label_smoothing <= 1))
+        return nn_refuse(m, "label_smoothing = %g is outside [0, 1]", a->label_smoothing);
+    if (a->weight && !tensor_shape_equal(tensor_shape(a->weight), SHAPE(a->num_classes)))
+        return nn_refuse(m, "a weight of another shape than [%lld]", (long long)a->num_classes);
     if (a->weight && !nn_register_buffer(m, "weight", a->weight)) return -1;
     return nn_child(m, "linear", nn_linear(a->in_features, rows, .bias = a->bias, .dtype = a->dtype)) ? 0
                                                                                                       : -1;

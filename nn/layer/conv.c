@@ -49,9 +49,14 @@ static const OpField conv_fields[] = {
 static int conv_init(Module *m, const void *args)
 {
     const NNConvArgs *a = args;
-    int64_t kernel[3];
+    int64_t kernel[3], stride[3], padding[3];
     directions(m->kind->rank, a->kernel_size, a->kernel_sizes, kernel);
+    directions(m->kind->rank, a->stride, a->strides, stride);
+    directions(m->kind->rank, a->padding, a->paddings, padding);
     if (check(m, a->in_channels, a->out_channels, a->groups, kernel)) return -1;
+    for (int d = 0; d < m->kind->rank; d++)
+        if (padding[0] == TENSOR_SAME && stride[d] != 1)
+            return nn_refuse(m, "padding that keeps the size needs stride 1, not %lld", (long long)stride[d]);
     add_parameters(m, a->out_channels, a->in_channels / a->groups, kernel, a->bias ? a->out_channels : 0,
                    a->dtype);
     return 0;

@@ -33,7 +33,6 @@ static const char *const reductions[] = { "mean", "sum", "none", NULL }, *const 
 
 static const OpField loss_fields[] = { OP_CHOICE(TensorLossArgs, reduction, reductions), { 0 } };
 FIELDS(smooth_l1, TensorSmoothL1Args, OP_OPTION(TensorSmoothL1Args, beta))
-FIELDS(huber, TensorHuberArgs, OP_OPTION(TensorHuberArgs, delta))
 static const OpField kl_div_fields[] = { OP_OPTION(TensorKlDivArgs, log_target),
                                          OP_CHOICE(TensorKlDivArgs, reduction, kl_reductions),
                                          { 0 } };
@@ -46,10 +45,7 @@ FIELDS(ctc, TensorCtcArgs, OP_OPTION(TensorCtcArgs, blank, zero_infinity))
 
 #define LOSS(name, type, Args, set, n) \
     OF_OP(name, type, Args, set, set##_fields, tensor_##name##_args, n, NULL, (void)0)
-LOSS(mse_loss, "MSELoss", TensorLossArgs, loss, 2)
-LOSS(l1_loss, "L1Loss", TensorLossArgs, loss, 2)
 LOSS(smooth_l1_loss, "SmoothL1Loss", TensorSmoothL1Args, smooth_l1, 2)
-LOSS(huber_loss, "HuberLoss", TensorHuberArgs, huber, 2)
 LOSS(soft_margin_loss, "SoftMarginLoss", TensorLossArgs, loss, 2)
 LOSS(multilabel_margin_loss, "MultiLabelMarginLoss", TensorLossArgs, loss, 2)
 LOSS(gaussian_nll_loss, "GaussianNLLLoss", TensorGaussianNllArgs, gaussian_nll, 3)
@@ -57,9 +53,16 @@ LOSS(poisson_nll_loss, "PoissonNLLLoss", TensorPoissonNllArgs, poisson_nll, 2)
 LOSS(hinge_embedding_loss, "HingeEmbeddingLoss", TensorHingeEmbeddingArgs, hinge_embedding, 2)
 LOSS(margin_ranking_loss, "MarginRankingLoss", TensorPairLossArgs, pair_loss, 3)
 LOSS(cosine_embedding_loss, "CosineEmbeddingLoss", TensorPairLossArgs, pair_loss, 3)
-LOSS(triplet_margin_loss, "TripletMarginLoss", TensorTripletArgs, triplet, 3)
 LOSS(ctc_loss, "CTCLoss", TensorCtcArgs, ctc, 4)
 OF_OP(kl_div_loss, "KLDivLoss", TensorKlDivArgs, kl_div, kl_div_fields, tensor_kl_div_args, 2, NULL, (void)0)
+
+static int triplet_init(Module *m, const void *args)
+{
+    const double margin = ((const TensorTripletArgs *)args)->margin;
+    return margin > 0 ? 0 : nn_refuse(m, "margin = %g must be positive", margin);
+}
+OF_OP(triplet_margin_loss, "TripletMarginLoss", TensorTripletArgs, triplet, triplet_fields,
+      tensor_triplet_margin_loss_args, 3, triplet_init, (void)0)
 
 /* ---- losses with weights: buffers ------------------------------------------------------------ */
 
@@ -70,15 +73,24 @@ static Tensor *own_buffer(const Module *m, const char *name)
     return NULL;
 }
 
-#define WEIGHTED(name, type, Args, set, function)                           \
-    static int name##_init(Module *m, const void *args)                     \
-    {                                                                       \
-        Tensor *weight = ((const Args *)args)->weight;                      \
-        return !weight || nn_register_buffer(m, "weight", weight) ? 0 : -1; \
-    }                                                                       \
-    OF_OP(name, type, Args, set, set##_fields, function, 2, name##_init,    \
-          a.weight = own_buffer(self, "weight"))
+static int own_weight(Module *m, Tensor *weight)
+{
+    return !weight || nn_register_buffer(m, "weight", weight) ? 0 : -1;
+}
 
+#define OF_WEIGHTED(name, type, Args, set, function)                     \
+    OF_OP(name, type, Args, set, set##_fields, function, 2, name##_init, \
+          a.weight = own_buffer(self, "weight"))
+#define WEIGHTED(name, type, Args, set, function)           \
+    static int name##_init(Module *m, const void *args)     \
+    {                                                       \
+        return own_weight(m, ((const Args *)args)->weight); \
+    }                                                       \
+    OF_WEIGHTED(name, type, Args, set, function)
+
+static const OpField weighted_loss_fields[] = { OP_CHOICE(TensorWeightedLossArgs, reduction, reductions),
+                                                { 0 } };
+FIELDS(huber, TensorHuberArgs, OP_OPTION(TensorHuberArgs, delta))
 static const OpField bce_fields[] = { OP_CHOICE(TensorBceArgs, reduction, reductions), { 0 } };
 static const OpField bce_logits_fields[] = { OP_CHOICE(TensorBceLogitsArgs, reduction, reductions), { 0 } };
 static const OpField multilabel_soft_margin_fields[] = {
@@ -89,19 +101,31 @@ FIELDS(cross_entropy, TensorCrossEntropyArgs,
        OP_OPTION(TensorCrossEntropyArgs, ignore_index, label_smoothing))
 FIELDS(multi_margin, TensorMultiMarginArgs, OP_OPTION(TensorMultiMarginArgs, p, margin))
 
+WEIGHTED(mse_loss, "MSELoss", TensorWeightedLossArgs, weighted_loss, tensor_mse_loss_args)
+WEIGHTED(l1_loss, "L1Loss", TensorWeightedLossArgs, weighted_loss, tensor_l1_loss_args)
+WEIGHTED(huber_loss, "HuberLoss", TensorHuberArgs, huber, tensor_huber_loss_args)
 WEIGHTED(bce_loss, "BCELoss", TensorBceArgs, bce, tensor_binary_cross_entropy_args)
 WEIGHTED(nll_loss, "NLLLoss", TensorNllArgs, nll, tensor_nll_loss_args)
 WEIGHTED(cross_entropy_loss, "CrossEntropyLoss", TensorCrossEntropyArgs, cross_entropy,
          tensor_cross_entropy_args)
-WEIGHTED(multi_margin_loss, "MultiMarginLoss", TensorMultiMarginArgs, multi_margin,
-         tensor_multi_margin_loss_args)
 WEIGHTED(multilabel_soft_margin_loss, "MultiLabelSoftMarginLoss", TensorMultilabelSoftMarginArgs,
          multilabel_soft_margin, tensor_multilabel_soft_margin_loss_args)
+
+static int multi_margin_loss_init(Module *m, const void *args)
+{
+    const TensorMultiMarginArgs *a = args;
+    if (a->p != 1 && a->p != 2) return nn_refuse(m, "p = %d: only 1 and 2 are possible", a->p);
+    if (a->weight && tensor_ndim(a->weight) != 1)
+        return nn_refuse(m, "a weight of rank %d: want [C]", tensor_ndim(a->weight));
+    return own_weight(m, a->weight);
+}
+OF_WEIGHTED(multi_margin_loss, "MultiMarginLoss", TensorMultiMarginArgs, multi_margin,
+            tensor_multi_margin_loss_args)
 
 static int logits_init(Module *m, const void *args)
 {
     const TensorBceLogitsArgs *a = args;
-    if (a->weight && !nn_register_buffer(m, "weight", a->weight)) return -1;
+    if (own_weight(m, a->weight)) return -1;
     return !a->pos_weight || nn_register_buffer(m, "pos_weight", a->pos_weight) ? 0 : -1;
 }
 OF_OP(bce_with_logits_loss, "BCEWithLogitsLoss", TensorBceLogitsArgs, bce_logits, bce_logits_fields,
@@ -161,22 +185,3 @@ static const OpField upsample_fields[] = { OP_OPTION(TensorInterpolateArgs, size
                                            { 0 } };
 OF_OP(upsample, "Upsample", TensorInterpolateArgs, interpolate, upsample_fields, tensor_interpolate_args, 1,
       NULL, (void)0)
-
-/* Random samples of the caller's are a buffer, as in PyTorch. */
-static int fractional_init(Module *m, const void *args)
-{
-    const TensorFractionalMaxPoolArgs *a = args;
-    if ((a->output_size.ndim != 0) == (a->output_ratio != 0 || a->output_ratios[0] != 0))
-        return nn_refuse(m, "want one of output_size and output_ratio");
-    return !a->random_samples || nn_register_buffer(m, "_random_samples", a->random_samples) ? 0 : -1;
-}
-
-static const OpField fractional_fields[] = { OP_OPTION(TensorFractionalMaxPoolArgs, kernel_size, output_size,
-                                                       output_ratio, output_ratios, kernel_sizes),
-                                             { 0 } };
-#define FRACTIONAL(name, type)                                                             \
-    OF_OP(name, type, TensorFractionalMaxPoolArgs, fractional_max_pool, fractional_fields, \
-          tensor_##name##_args, 1, fractional_init,                                        \
-          (a.indices = c->results > 1 ? &c->out[1] : NULL, a.random_samples = nn_buffer(self, 0)))
-FRACTIONAL(fractional_max_pool2d, "FractionalMaxPool2d")
-FRACTIONAL(fractional_max_pool3d, "FractionalMaxPool3d")

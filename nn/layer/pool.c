@@ -78,6 +78,48 @@ static void max_pool_forward(Module *self, NNCall *c)
     if (c->out[0] && a->return_indices) keep_indices(self, c->out[1] = indices);
 }
 
+/* ---- the largest of random windows ----------------------------------------------------------- */
+
+const NNFractionalMaxPoolArgs nn_fractional_max_pool_defaults = { NN_FRACTIONAL_MAX_POOL_DEFAULTS };
+static const OpField fractional_fields[] = { OP_OPTION(NNFractionalMaxPoolArgs, kernel_size, output_size,
+                                                       output_ratio, return_indices, output_ratios,
+                                                       kernel_sizes),
+                                             { 0 } };
+
+/* Random samples of the caller's are a buffer, as in PyTorch. */
+static int fractional_init(Module *m, const void *args)
+{
+    const NNFractionalMaxPoolArgs *a = args;
+    bool given = false, inside = true;
+    for (int d = 0; d < m->kind->rank; d++) given |= a->output_ratios[d] != 0;
+    for (int d = 0; d < m->kind->rank; d++) {
+        const double ratio = given ? a->output_ratios[d] : a->output_ratio;
+        inside &= ratio > 0 && ratio < 1;
+    }
+    given |= a->output_ratio != 0;
+    if ((a->output_size.ndim != 0) == given || (given && !inside))
+        return nn_refuse(m, "want one of output_size and output_ratio, which is between 0 and 1");
+    if (check_kernel(m, a->kernel_size, a->kernel_sizes)) return -1;
+    return !a->random_samples || nn_register_buffer(m, "_random_samples", a->random_samples) ? 0 : -1;
+}
+
+static void fractional_forward(Module *self, NNCall *c)
+{
+    static Tensor *(*const run[])(TensorFractionalMaxPoolArgs) = { tensor_fractional_max_pool2d_args,
+                                                                   tensor_fractional_max_pool3d_args };
+    const NNFractionalMaxPoolArgs *a = self->args;
+    Tensor *indices = NULL;
+    TensorFractionalMaxPoolArgs p = { .input = c->in[0],
+                                      .kernel_size = a->kernel_size,
+                                      .output_size = a->output_size,
+                                      .output_ratio = a->output_ratio,
+                                      .random_samples = nn_buffer(self, 0) };
+    COPY(p, a, output_ratios), COPY(p, a, kernel_sizes);
+    if (a->return_indices) p.indices = &indices;
+    c->out[0] = run[self->kind->rank - 2](p);
+    if (c->out[0] && a->return_indices) keep_indices(self, c->out[1] = indices);
+}
+
 /* ---- the mean -------------------------------------------------------------------------------- */
 
 const NNAvgPoolArgs nn_avg_pool_defaults = { NN_AVG_POOL_DEFAULTS };
@@ -192,6 +234,7 @@ static Tensor *lp_forward(Module *self, Tensor *x)
 #define POOL_ARGS(name, type, rank, Args, defaults, fields, how, ...) \
     POOL(name, type, rank, Args, defaults, fields, how, __VA_ARGS__)  \
     Module *nn_##name##_args(Args args) { return nn_make(&name##_kind, &args); }
+#define EXPAND(macro, ...) macro(__VA_ARGS__)
 #define KEEPS(forward)                                                                    \
     .call = (forward), .inputs = 1, .size = sizeof(MaxPool), .destroy = max_pool_destroy, \
     .copied = max_pool_copied
@@ -201,6 +244,9 @@ POOL_ARGS(max_pool2d, "MaxPool2d", 2, NNMaxPoolArgs, nn_max_pool_defaults, max_p
           KEEPS(max_pool_forward))
 POOL_ARGS(max_pool3d, "MaxPool3d", 3, NNMaxPoolArgs, nn_max_pool_defaults, max_pool_fields, max_pool,
           KEEPS(max_pool_forward))
+#define FRACTIONAL NNFractionalMaxPoolArgs, nn_fractional_max_pool_defaults, fractional_fields, fractional
+EXPAND(POOL_ARGS, fractional_max_pool2d, "FractionalMaxPool2d", 2, FRACTIONAL, KEEPS(fractional_forward))
+EXPAND(POOL_ARGS, fractional_max_pool3d, "FractionalMaxPool3d", 3, FRACTIONAL, KEEPS(fractional_forward))
 POOL_ARGS(avg_pool1d, "AvgPool1d", 1, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool_fields, avg_pool,
           .forward = avg_pool_forward)
 POOL_ARGS(avg_pool2d, "AvgPool2d", 2, NNAvgPoolArgs, nn_avg_pool_defaults, avg_pool_fields, avg_pool,
@@ -216,7 +262,6 @@ POOL_ARGS(lp_pool3d, "LPPool3d", 3, NNLpPoolArgs, nn_lp_pool_defaults, lp_fields
 #define ADAPTIVE NNAdaptiveMaxPoolArgs, nn_adaptive_max_pool_defaults, adaptive_fields
 #define ADAPTIVE_MAX(name, type, rank) \
     EXPAND(POOL_ARGS, name, type, rank, ADAPTIVE, adaptive_max, KEEPS(adaptive_max_forward))
-#define EXPAND(macro, ...) macro(__VA_ARGS__)
 ADAPTIVE_MAX(adaptive_max_pool1d, "AdaptiveMaxPool1d", 1)
 ADAPTIVE_MAX(adaptive_max_pool2d, "AdaptiveMaxPool2d", 2)
 ADAPTIVE_MAX(adaptive_max_pool3d, "AdaptiveMaxPool3d", 3)

@@ -61,6 +61,7 @@ class Huber(c.Structure):
         BY_NAME,
         ("reduction", c.c_int),
         ("delta", c.c_double),
+        ("weight", c.c_void_p),
         FROM_DEFAULTS,
     ]
 

@@ -30,6 +30,19 @@ static void lists(void)
     ANSWER(nn_hardtanh(1, 1));
     ANSWER(nn_hardtanh(2, 1));
     ANSWER(nn_hardtanh(.max_val = -INFINITY));
+    ANSWER(nn_conv2d(1, 1, 3, .stride = 2, .padding = TENSOR_SAME));
+    ANSWER(nn_conv2d(1, 1, 3, .strides = { 1, 2 }, .padding = TENSOR_SAME));
+    ANSWER(nn_free(nn_conv2d(1, 1, 3, .stride = 2, .padding = TENSOR_SAME, .paddings = { 1, 1 })));
+    ANSWER(nn_free(nn_conv1d(1, 1, 3, .strides = { 1, 2 }, .padding = TENSOR_SAME)));
+    ANSWER(nn_multi_margin_loss(.weight = rows));
+    ANSWER(nn_multi_margin_loss(.weight = f32(SHAPE())));
+    ANSWER(nn_linear_cross_entropy_loss(3, 4, .weight = rows));
+    ANSWER(nn_linear_cross_entropy_loss(3, 4, .weight = f32(SHAPE(3))));
+    ANSWER(nn_free(nn_linear_cross_entropy_loss(3, 4, .weight = f32(SHAPE(4)))));
+    ANSWER(nn_fractional_max_pool2d(2, .output_ratios = { 0.5 }));
+    ANSWER(nn_fractional_max_pool2d(2, .output_ratios = { 0, 0.5 }));
+    ANSWER(nn_free(nn_fractional_max_pool2d(2, .output_ratios = { 0.5, 0.5 })));
+    ANSWER(nn_fractional_max_pool3d(2, .output_ratios = { 0.5, 0.5 }));
 }
 
 static void attention(void)

@@ -52,6 +52,10 @@ static void weights_of_losses(void **state)
              tensor_multilabel_soft_margin_loss(x, tensor_round(unit), .weight = w), "weight ");
     weighted(nn_mse_loss(.reduction = TENSOR_SUM), x, unit, tensor_mse_loss(x, unit, .reduction = TENSOR_SUM),
              "");
+    weighted(nn_mse_loss(.weight = unit), x, x, tensor_mse_loss(x, x, .weight = unit), "weight ");
+    weighted(nn_l1_loss(.weight = unit), x, unit, tensor_l1_loss(x, unit, .weight = unit), "weight ");
+    weighted(nn_huber_loss(.delta = 0.5, .weight = unit), x, unit,
+             tensor_huber_loss(x, unit, .delta = 0.5, .weight = unit), "weight ");
     Module *loss = nn_mse_loss();
     assert_tensor_error(nn_forward(loss, x), TENSOR_ENULL);
     nn_free(loss);
@@ -155,7 +159,13 @@ static void fractional_pools(void **state)
     assert_tensor_error((Tensor *)nn_fractional_max_pool2d(2), TENSOR_EVALUE);
     Module *m = nn_fractional_max_pool2d(2, SHAPE(3, 3), .random_samples = u);
     assert_true(tensor_equal(nn_forward(m, x), y));
+    assert_tensor_error(nn_indices(m), TENSOR_EVALUE);
     nn_free(m);
+    Module *net = nn_sequential(
+        m = nn_fractional_max_pool2d(2, SHAPE(3, 3), .return_indices = true, .random_samples = u));
+    assert_true(tensor_equal(nn_forward(net, x), y));
+    assert_true(tensor_equal(nn_indices(m), at));
+    nn_free(net);
 }
 
 static void names_of_paddings(void **state)

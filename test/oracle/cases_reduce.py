@@ -640,15 +640,27 @@ def kinks(f, p):
     )
 
 
-OPS["mse_loss"] = chain(loss(F.mse_loss, [{}], same), kinks(F.mse_loss, {}))
-OPS["l1_loss"] = chain(loss(F.l1_loss, [{}], same), kinks(F.l1_loss, {}))
+def weighted(f, p):
+    def draw():
+        for g, inputs, q in chain(loss(f, [p], same), kinks(f, p))():
+            yield (lambda x, t, w: g(x, t)), [*inputs, None], q
+        for r in (0, 1, 2):
+            for shape in ((5,), (3, 4), ()) + (((0, 3),) if r else ()):
+                yield (lambda x, t, w: f(x, t, reduction=REDUCTION[r], weight=w, **p)), [
+                    uniform(*shape, lo=-2, hi=2),
+                    uniform(*shape, lo=-2, hi=2),
+                    uniform(*shape, lo=0.5, hi=2),
+                ], {"reduction": r, **p}
+
+    return draw
+
+
+OPS["mse_loss"], OPS["l1_loss"] = weighted(F.mse_loss, {}), weighted(F.l1_loss, {})
 OPS["smooth_l1_loss"] = chain(
     loss(F.smooth_l1_loss, [{"beta": 1.0}, {"beta": 0.5}, {"beta": 0.0}], same),
     kinks(F.smooth_l1_loss, {"beta": 1.0}),
 )
-OPS["huber_loss"] = chain(
-    loss(F.huber_loss, [{"delta": 1.0}, {"delta": 0.5}], same), kinks(F.huber_loss, {"delta": 1.0})
-)
+OPS["huber_loss"] = chain(weighted(F.huber_loss, {"delta": 1.0}), weighted(F.huber_loss, {"delta": 0.5}))
 OPS["kl_div"] = chain(
     loss(F.kl_div, [{}, {"reduction": 3}], lambda *s: uniform(*s, lo=0.1, hi=1)),
     loss(F.kl_div, [{"log_target": True}], same),
@@ -737,7 +749,7 @@ def cross_entropy_probabilities():
 
 
 # ---- losses at random
-def random_loss(f, target, parameter=None, most=2):
+def random_loss(f, target, parameter=None, most=2, weights=False):
     def g():
         r = number(0, most)
         s = shape() if r else least()
@@ -745,15 +757,22 @@ def random_loss(f, target, parameter=None, most=2):
             s = least(1)
         p = {"reduction": r, **({parameter: choice([1.0, scalar(0.05, 3)])} if parameter else {})}
         q = {k: v for k, v in p.items() if k != "reduction"}
-        return (lambda x, t: f(x, t, reduction=REDUCTION[r], **q)), [floats(*s), target(*s)], p
+        if not weights:
+            return (lambda x, t: f(x, t, reduction=REDUCTION[r], **q)), [floats(*s), target(*s)], p
+        w = uniform(*s, lo=0.5, hi=2) if chance(0.5) else None
+        return (
+            (lambda x, t, w: f(x, t, reduction=REDUCTION[r], weight=w, **q)),
+            [floats(*s), target(*s), w],
+            p,
+        )
 
     return g
 
 
-RANDOM["mse_loss"] = random_loss(F.mse_loss, floats)
-RANDOM["l1_loss"] = random_loss(F.l1_loss, floats)
+RANDOM["mse_loss"] = random_loss(F.mse_loss, floats, weights=True)
+RANDOM["l1_loss"] = random_loss(F.l1_loss, floats, weights=True)
 RANDOM["smooth_l1_loss"] = random_loss(F.smooth_l1_loss, floats, "beta")
-RANDOM["huber_loss"] = random_loss(F.huber_loss, floats, "delta")
+RANDOM["huber_loss"] = random_loss(F.huber_loss, floats, "delta", weights=True)
 
 
 @random("kl_div")

@@ -32,11 +32,14 @@ WITHOUT_HALVES = ("multi_margin_loss", "multilabel_margin_loss", "ctc_loss")
 
 # (op, shapes, options as the library writes them, function)
 CALLS = (
-    ("mse_loss", "2x3,2x3", "", F.mse_loss),
-    ("l1_loss", "2x3,2x3", "", F.l1_loss),
+    ("mse_loss", "2x3,2x3,-", "", F.mse_loss),
+    ("mse_loss", "2x3,2x3,2x3", "", pos(F.mse_loss, "weight")),
+    ("l1_loss", "2x3,2x3,-", "", F.l1_loss),
+    ("l1_loss", "2x3,2x3,2x3", "", pos(F.l1_loss, "weight")),
     ("smooth_l1_loss", "2x3,2x3", "", F.smooth_l1_loss),
     ("smooth_l1_loss", "2x3,2x3", "beta=0", lambda *t, **k: F.smooth_l1_loss(*t, beta=0, **k)),
-    ("huber_loss", "2x3,2x3", "", F.huber_loss),
+    ("huber_loss", "2x3,2x3,-", "", F.huber_loss),
+    ("huber_loss", "2x3,2x3,2x3", "", pos(F.huber_loss, "weight")),
     ("kl_div", "2x3,2x3", "", F.kl_div),
     ("kl_div", "2x3,2x3", "log_target=1", lambda *t, **k: F.kl_div(*t, log_target=True, **k)),
     ("binary_cross_entropy", "2x3,2x3,-", "", F.binary_cross_entropy),

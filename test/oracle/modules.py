@@ -111,12 +111,12 @@ CASES = {
         ),
     ],
     "FractionalMaxPool2d": [
-        ("kernel_size=2 output_size=[3 2]", "2x2x7x5"),
+        ("kernel_size=2 output_size=[3 2] return_indices=true", "2x2x7x5"),
         ("kernel_sizes=[3 2] output_ratio=0.5", "2x8x7"),
     ],
     "FractionalMaxPool3d": [
         ("kernel_size=2 output_ratios=[0.5 0.6 0.4]", "1x2x5x6x7"),
-        ("kernel_size=1 output_size=[2 2 2]", "1x2x3x4x5"),
+        ("kernel_size=1 output_size=[2 2 2] return_indices=true", "1x2x3x4x5"),
     ],
     "LPPool1d": [("norm_type=2 kernel_size=2", "2x3x7")],
     "LPPool2d": [
@@ -395,9 +395,6 @@ def results(module, name, options, inputs):
         return flat(module(x, tuple(inputs[1:]) or None))
     if name == "EmbeddingBag":
         return [module(*inputs[:2], per_sample_weights=inputs[2] if len(inputs) > 2 else None)]
-    if name.startswith("Fractional"):
-        return flat(getattr(F, name.replace("FractionalMaxPool", "fractional_max_pool"))(
-            x, module.kernel_size, module.output_size, module.output_ratio, return_indices=True))
     if name.startswith("MaxUnpool"):
         return [module(*inputs, output_size=options.get("output_size"))]
     if name in ("SoftMarginLoss", "MultiLabelSoftMarginLoss"):

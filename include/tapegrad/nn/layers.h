@@ -336,15 +336,27 @@ TAPEGRAD_API Module *nn_max_unpool3d_args(TensorMaxUnpoolArgs args);
 TAPEGRAD_API Tensor *nn_max_unpool_forward(Module *module, Tensor *x, Tensor *indices,
                                            TensorShape output_size);
 
+typedef struct NNFractionalMaxPoolArgs {
+    bool unused_;
+    int64_t kernel_size;
+    TensorShape output_size; /* of the pooled dimensions, or one number for all; give this ... */
+    double output_ratio;     /* ... or this fraction of the input size, between 0 and 1, for all, */
+    bool return_indices;     /* the second result; nn_indices keeps it */
+    double output_ratios[3]; /* ... or one for each */
+    int64_t kernel_sizes[3];
+    Tensor *random_samples; /* as the op's, a buffer; NULL: random */
+} NNFractionalMaxPoolArgs;
+#define NN_FRACTIONAL_MAX_POOL_DEFAULTS .output_ratio = 0
+TAPEGRAD_API extern const NNFractionalMaxPoolArgs nn_fractional_max_pool_defaults;
+
 /* nn_fractional_max_pool2d(2, SHAPE(5, 5)), (3, .output_ratio = 0.7) - tensor_fractional_max_pool2d; 3d
- * likewise. The second result holds the indices. */
-#define NN_FRACTIONAL_(f, ...)                                                                       \
-    TENSOR_CALL_(f, TensorFractionalMaxPoolArgs, TENSOR_FRACTIONAL_MAX_POOL_DEFAULTS, .input = NULL, \
-                 __VA_ARGS__)
+ * likewise. */
+#define NN_FRACTIONAL_(f, ...) \
+    TENSOR_CALL_(f, NNFractionalMaxPoolArgs, NN_FRACTIONAL_MAX_POOL_DEFAULTS, .unused_ = false, __VA_ARGS__)
 #define nn_fractional_max_pool2d(...) NN_FRACTIONAL_(nn_fractional_max_pool2d_args, __VA_ARGS__)
 #define nn_fractional_max_pool3d(...) NN_FRACTIONAL_(nn_fractional_max_pool3d_args, __VA_ARGS__)
-TAPEGRAD_API Module *nn_fractional_max_pool2d_args(TensorFractionalMaxPoolArgs args);
-TAPEGRAD_API Module *nn_fractional_max_pool3d_args(TensorFractionalMaxPoolArgs args);
+TAPEGRAD_API Module *nn_fractional_max_pool2d_args(NNFractionalMaxPoolArgs args);
+TAPEGRAD_API Module *nn_fractional_max_pool3d_args(NNFractionalMaxPoolArgs args);
 
 /* ---- normalisation --------------------------------------------------------------------------- */
 

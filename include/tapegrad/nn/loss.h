@@ -6,7 +6,7 @@
  * Each calls the op beside it (formulas, shapes and errors in ops/loss.h and ops/linalg.h), with the options
  * of that op's struct.  The tensors at the beginning of the struct are the inputs of the forward, in this
  * order: do not set them here.  .weight and .pos_weight are set here, and are buffers in the state dict, as
- * in PyTorch. */
+ * in PyTorch, whose MSELoss, L1Loss and HuberLoss take none. */
 #ifndef TAPEGRAD_NN_LOSS_H
 #define TAPEGRAD_NN_LOSS_H
 
@@ -35,10 +35,12 @@ extern "C" {
  *   nn_ctc_loss                  tensor_ctc_loss (log_probs, targets, input_lengths, target_lengths)
  *   nn_cosine_similarity         tensor_cosine_similarity (a, b)
  *   nn_pairwise_distance         tensor_pairwise_distance (a, b) */
-#define nn_mse_loss(...) \
-    TENSOR_CALL_(nn_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .target = NULL, __VA_ARGS__)
-#define nn_l1_loss(...) \
-    TENSOR_CALL_(nn_l1_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .target = NULL, __VA_ARGS__)
+#define nn_mse_loss(...)                                                                                  \
+    TENSOR_CALL_(nn_mse_loss_args, TensorWeightedLossArgs, TENSOR_WEIGHTED_LOSS_DEFAULTS, .target = NULL, \
+                 __VA_ARGS__)
+#define nn_l1_loss(...)                                                                                  \
+    TENSOR_CALL_(nn_l1_loss_args, TensorWeightedLossArgs, TENSOR_WEIGHTED_LOSS_DEFAULTS, .target = NULL, \
+                 __VA_ARGS__)
 #define nn_smooth_l1_loss(...)                                                                          \
     TENSOR_CALL_(nn_smooth_l1_loss_args, TensorSmoothL1Args, TENSOR_SMOOTH_L1_DEFAULTS, .target = NULL, \
                  __VA_ARGS__)
@@ -92,8 +94,8 @@ extern "C" {
 #define nn_pairwise_distance(...)                                                                          \
     TENSOR_CALL_(nn_pairwise_distance_args, TensorPairwiseDistanceArgs, TENSOR_PAIRWISE_DISTANCE_DEFAULTS, \
                  .b = NULL, __VA_ARGS__)
-TAPEGRAD_API Module *nn_mse_loss_args(TensorLossArgs args);
-TAPEGRAD_API Module *nn_l1_loss_args(TensorLossArgs args);
+TAPEGRAD_API Module *nn_mse_loss_args(TensorWeightedLossArgs args);
+TAPEGRAD_API Module *nn_l1_loss_args(TensorWeightedLossArgs args);
 TAPEGRAD_API Module *nn_smooth_l1_loss_args(TensorSmoothL1Args args);
 TAPEGRAD_API Module *nn_huber_loss_args(TensorHuberArgs args);
 TAPEGRAD_API Module *nn_kl_div_loss_args(TensorKlDivArgs args);

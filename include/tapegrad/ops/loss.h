@@ -36,6 +36,15 @@ typedef struct TensorLossArgs {
 #define TENSOR_LOSS_DEFAULTS .reduction = TENSOR_MEAN
 TAPEGRAD_API extern const TensorLossArgs tensor_loss_defaults;
 
+typedef struct TensorWeightedLossArgs {
+    Tensor *input, *target;
+    TensorByName by_name;
+    TensorReduction reduction;
+    Tensor *weight; /* w, of the input's shape; has a gradient; may be NULL: 1 */
+} TensorWeightedLossArgs;
+#define TENSOR_WEIGHTED_LOSS_DEFAULTS .reduction = TENSOR_MEAN
+TAPEGRAD_API extern const TensorWeightedLossArgs tensor_weighted_loss_defaults;
+
 typedef struct TensorSmoothL1Args {
     Tensor *input, *target;
     TensorByName by_name;
@@ -50,7 +59,8 @@ typedef struct TensorHuberArgs {
     Tensor *input, *target;
     TensorByName by_name;
     TensorReduction reduction;
-    double delta; /* the quadratic part ends here */
+    double delta;   /* the quadratic part ends here */
+    Tensor *weight; /* as in TensorWeightedLossArgs */
     TensorFromDefaults from_defaults;
 } TensorHuberArgs;
 #define TENSOR_HUBER_DEFAULTS .reduction = TENSOR_MEAN, .delta = 1, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
@@ -66,17 +76,20 @@ typedef struct TensorKlDivArgs {
 TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
 
 /* x is the input, t the target; both have gradients:
- *   tensor_mse_loss        (x - t)^2
- *   tensor_l1_loss         |x - t|, gradient 0 at 0
+ *   tensor_mse_loss        w (x - t)^2; with weights the mean is divided by their sum
+ *   tensor_l1_loss         w |x - t|, gradient 0 at 0; the mean likewise
  *   tensor_smooth_l1_loss  d = |x - t|: d^2 / (2 beta) where d < beta, else d - beta / 2; beta = 0: l1_loss
- *   tensor_huber_loss      d^2 / 2 where d <= delta, else delta (d - delta / 2)
+ *   tensor_huber_loss      w d^2 / 2 where d <= delta, else w delta (d - delta / 2)
  *   tensor_kl_div          x holds log-probabilities: t (log t - x), 0 where t is 0; .log_target: e^t (t - x)
- * ESHAPE: different shapes.  EDTYPE: both are integers, except in l1_loss with TENSOR_SUM or TENSOR_NONE; in
- * kl_div, one is an integer; in huber_loss, whose result has x's dtype, x is an integer. */
-#define tensor_mse_loss(...) \
-    TENSOR_CALL_(tensor_mse_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
-#define tensor_l1_loss(...) \
-    TENSOR_CALL_(tensor_l1_loss_args, TensorLossArgs, TENSOR_LOSS_DEFAULTS, .input = __VA_ARGS__)
+ * ESHAPE: different shapes, those of weights too.  EDTYPE: x and t are integers, except in l1_loss with
+ * TENSOR_SUM or TENSOR_NONE, or weights; in kl_div, one is an integer; in huber_loss, whose result has the
+ * dtype of x (promoted with w's), x is an integer. */
+#define tensor_mse_loss(...)                                                                  \
+    TENSOR_CALL_(tensor_mse_loss_args, TensorWeightedLossArgs, TENSOR_WEIGHTED_LOSS_DEFAULTS, \
+                 .input = __VA_ARGS__)
+#define tensor_l1_loss(...)                                                                  \
+    TENSOR_CALL_(tensor_l1_loss_args, TensorWeightedLossArgs, TENSOR_WEIGHTED_LOSS_DEFAULTS, \
+                 .input = __VA_ARGS__)
 #define tensor_smooth_l1_loss(...)                                                          \
     TENSOR_CALL_(tensor_smooth_l1_loss_args, TensorSmoothL1Args, TENSOR_SMOOTH_L1_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -84,8 +97,8 @@ TAPEGRAD_API extern const TensorKlDivArgs tensor_kl_div_defaults;
     TENSOR_CALL_(tensor_huber_loss_args, TensorHuberArgs, TENSOR_HUBER_DEFAULTS, .input = __VA_ARGS__)
 #define tensor_kl_div(...) \
     TENSOR_CALL_(tensor_kl_div_args, TensorKlDivArgs, TENSOR_KL_DIV_DEFAULTS, .input = __VA_ARGS__)
-TAPEGRAD_API Tensor *tensor_mse_loss_args(TensorLossArgs args);
-TAPEGRAD_API Tensor *tensor_l1_loss_args(TensorLossArgs args);
+TAPEGRAD_API Tensor *tensor_mse_loss_args(TensorWeightedLossArgs args);
+TAPEGRAD_API Tensor *tensor_l1_loss_args(TensorWeightedLossArgs args);
 TAPEGRAD_API Tensor *tensor_smooth_l1_loss_args(TensorSmoothL1Args args);
 TAPEGRAD_API Tensor *tensor_huber_loss_args(TensorHuberArgs args);
 TAPEGRAD_API Tensor *tensor_kl_div_args(TensorKlDivArgs args);
