@@ -64,6 +64,9 @@ int nn_hooks_copy(Module *to, const Module *from);
 int nn_activation(const Module *m);
 Tensor *nn_linear_act(Module *m, Tensor *x, int activation, bool *done);
 
+/* nn_add_norm - m's result of *sum = x + branch, in one pass where m is a layer norm that nobody looks at. */
+Tensor *nn_add_norm(Module *m, Tensor *x, Tensor *branch, Tensor **sum);
+
 /* nn_null - is the module NULL?  Records an error unless there is one. */
 bool nn_null(const void *module, const char *function);
 

@@ -1,4 +1,5 @@
 /* norm.c - normalisation: over batches, instances, layers, groups and neighbouring channels. */
+#include <string.h>
 #include "../module.h"
 
 /* ---- batch and instance normalisation: kind->rank spatial dimensions, kind->form tells them apart ---- */
@@ -114,12 +115,49 @@ static Tensor *layer_norm_forward(Module *self, Tensor *x)
     return tensor_layer_norm(x, normalized(a), nn_param(self, 0), nn_param(self, 1), a->eps);
 }
 
+/* Of in[0] + *options, which is the second result. */
+static void add_norm_call(Module *self, NNCall *c)
+{
+    const NNLayerNormArgs *a = self->args;
+    Tensor *x = c->in[0], *branch = *(Tensor *const *)c->options;
+    const TensorAddLayerNorm y =
+        tensor_add_layer_norm(x, branch, normalized(a), nn_param(self, 0), nn_param(self, 1), a->eps,
+                              .dtype = tensor_promote_types(tensor_dtype(x), tensor_dtype(branch)));
+    c->out[0] = y.result, c->out[1] = y.sum;
+}
+
 static const NNKind layer_norm = { .name = "LayerNorm",
                                    .function = "nn_layer_norm",
                                    NN_OPTIONS(NNLayerNormArgs, nn_layer_norm_defaults, layer_norm_fields),
                                    .init = layer_norm_init,
+                                   .inputs = 1,
+                                   .call = add_norm_call,
                                    .forward = layer_norm_forward };
 NN_REGISTER(layer_norm);
+
+/* Halves would be normalised before the sum is rounded. */
+static bool may_add(const Module *m, const Tensor *x, const Tensor *branch)
+{
+    const Tensor *weight = nn_param(m, 0);
+    const TensorShape a = tensor_shape(x), b = tensor_shape(branch);
+    const TensorDtype sum = tensor_promote_types(tensor_dtype(x), tensor_dtype(branch));
+    return (sum == TENSOR_F32 || sum == TENSOR_F64) && (!weight || tensor_dtype(weight) == sum) &&
+           a.ndim == b.ndim && memcmp(a.dim, b.dim, sizeof *a.dim * (size_t)a.ndim) == 0 &&
+           strcmp(tensor_device(x), tensor_device(branch)) == 0;
+}
+
+Tensor *nn_add_norm(Module *m, Tensor *x, Tensor *branch, Tensor **sum)
+{
+    NNCall c = { .in = { x }, .results = 2, .options = &branch };
+    if (m && m->kind == &layer_norm && m->forward == layer_norm_forward && x && branch && !nn_seen(m) &&
+        may_add(m, x, branch)) {
+        nn_run(m, &c);
+        *sum = c.out[1];
+        return c.out[0];
+    }
+    *sum = tensor_add(x, branch);
+    return nn_forward(m, *sum);
+}
 Module *nn_layer_norm_args(NNLayerNormArgs args) { return nn_make(&layer_norm, &args); }
 
 static int rms_norm_init(Module *m, const void *args)

@@ -97,16 +97,18 @@ static void layer_call(Module *m, NNCall *c)
         tensor_fail(TENSOR_ENULL, "nn_transformer_decoder_layer", "the memory is NULL");
         return;
     }
+    Tensor *from = first ? nn_forward(norm[0].module, x) : x, *y;
     for (int i = 0; i < terms && x; i++) {
-        Tensor *from = first ? nn_forward(norm[i].module, x) : x, *y;
         if (i == terms - 1) y = feed_forward(m, from);
         else if (i == 1)
             y = attend(m->children[1].module, from, c->in[1], c->in[3], c->in[5], causal->memory);
         else
             y = attend(m->children[0].module, from, from, c->in[decoder ? 2 : 1], c->in[decoder ? 4 : 2],
                        causal->self);
-        x = tensor_add(x, nn_forward(dropout[i].module, y));
-        if (!first) x = nn_forward(norm[i].module, x);
+        y = nn_forward(dropout[i].module, y);
+        if (!first) from = x = nn_add_norm(norm[i].module, x, y, &y);
+        else if (i < terms - 1) from = nn_add_norm(norm[i + 1].module, x, y, &x);
+        else x = tensor_add(x, y);
     }
     c->out[0] = x;
 }

@@ -230,6 +230,58 @@ static void stacks(void **state)
     nn_free(none), nn_free(net), nn_free(layer);
 }
 
+static int look_on(Module *m, NNCall *call, void *ctx)
+{
+    (void)m, (void)call, (void)ctx;
+    return 0;
+}
+
+/* The result, the gradients of both inputs and of all parameters, and how long the tape is. */
+static int64_t run_layer(Module *m, Tensor *const in[2], bool half, Tensor **out)
+{
+    Tensor *x[2], *y = NULL;
+    tensor_manual_seed(3); /* for dropout */
+    for (int i = 0; i < 2; i++) x[i] = tensor_requires_grad_(tensor_detach(in[i]), true);
+    nn_zero_grad(m);
+    const int64_t before = tensor_tape_length();
+    TENSOR_AUTOCAST(TENSOR_BF16, .enabled = half) y = nn_forward(m, x[0], m->kind->inputs > 3 ? x[1] : NULL);
+    const int64_t length = tensor_tape_length() - before;
+    if (!y || tensor_backward(tensor_sum(tensor_mul(y, x[0])))) fail_msg("%s", tensor_error());
+    out[0] = y, out[1] = tensor_grad(x[0]), out[2] = tensor_grad(x[1]);
+    const TensorList all = nn_parameters(m);
+    for (int i = 0; i < all.count; i++) out[3 + i] = tensor_clone(tensor_grad(all.item[i]));
+    return length;
+}
+
+/* A residual and the norm behind it are one op, with the bits of both, unless somebody looks at the norm. */
+static void residual_norms(void **state)
+{
+    (void)state;
+    static const char *const norms[] = { "norm1", "norm2", "norm3" };
+    for (int turn = 0; turn < 32; turn++) {
+        const bool decoder = turn & 1, first = turn & 2, half = turn & 4, drops = turn & 8;
+        const TensorDtype dtype = turn & 16 ? half ? TENSOR_BF16 : TENSOR_F64 : TENSOR_F32;
+        TensorScope scope = tensor_scope_open();
+        NNTransformerLayerArgs how = nn_transformer_layer_defaults;
+        how.d_model = 8, how.nhead = 2, how.dim_feedforward = 12, how.dropout = drops ? 0.3 : 0;
+        how.norm_first = first, how.dtype = dtype;
+        Module *m = decoder ? nn_transformer_decoder_layer_args(how) : nn_transformer_encoder_layer_args(how);
+        Tensor *in[] = { tensor_to(wave(SHAPE(5, 3, 8)), dtype), tensor_to(wave(SHAPE(4, 3, 8)), dtype) };
+        Tensor *got[40] = { NULL }, *want[40] = { NULL };
+        const int64_t length = run_layer(m, in, half, got);
+        for (int i = 0; i < 2 + decoder; i++)
+            assert_true(nn_register_forward_hook(nn_get_module(m, norms[i]), look_on, NULL) >= 0);
+        const int64_t apart = run_layer(m, in, half, want) - length;
+        /* each is two entries, and autocast's branch was cast before */
+        assert_int_equal(apart, dtype == TENSOR_BF16 ? 0 : (1 + half) * (2 + decoder - first));
+        for (int i = 0; i < 40; i++)
+            if (!got[i] != !want[i] || (got[i] && !tensor_equal(got[i], want[i])))
+                fail_msg("turn %d: value %d differs", turn, i);
+        nn_free(m);
+        tensor_scope_close(scope);
+    }
+}
+
 static void adaptive_softmax(void **state)
 {
     (void)state;
@@ -284,6 +336,7 @@ int main(void)
         SCOPED(fractional_pools),
         SCOPED(names_of_paddings),
         SCOPED(stacks),
+        SCOPED(residual_norms),
         SCOPED(activation_of_ones_own),
         SCOPED(adaptive_softmax),
     };
