@@ -9,6 +9,7 @@
 #include "graph_ops.h"
 #include "host.h"
 #include "modes.h"
+#include "slots.h"
 #include "tape.h"
 #include "wanted.h"
 
@@ -16,12 +17,6 @@ const TensorBackwardArgs tensor_backward_defaults = { TENSOR_BACKWARD_DEFAULTS }
 const TensorGradientsArgs tensor_gradients_defaults = { TENSOR_GRADIENTS_DEFAULTS };
 const TensorBackwardManyArgs tensor_backward_many_defaults = { TENSOR_BACKWARD_MANY_DEFAULTS };
 const TensorGradientsManyArgs tensor_gradients_many_defaults = { TENSOR_GRADIENTS_MANY_DEFAULTS };
-
-typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gradients */
-    Tensor *leaf;     /* held */
-    Tensor *grad;
-    bool alive; /* referenced when the sweep began to end: lent until the sweep is over */
-} Slot;
 
 typedef struct Undo {
     Tensor *tensor, *old;
@@ -94,12 +89,6 @@ static Slot *leaf_slot(Sweep *s, Tensor *leaf)
 }
 
 /* ---- adding gradients ------------------------------------------------------------------------ */
-
-static bool ours_alone(const Tensor *g)
-{
-    return references(g) == 1 && (g->flags & FLAG_CONTIGUOUS) &&
-           atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
-}
 
 /* *sum += g.  The first is kept as it is. */
 static int add_gradient(Sweep *s, Tensor **sum, Tensor *g)
@@ -340,31 +329,12 @@ static int prepare_leaf(Sweep *s, Slot *slot)
     return status;
 }
 
-static int commit_leaf(Sweep *s, Slot *slot)
-{
-    Tensor *leaf = slot->leaf, *old = NULL;
-    int status = 0;
-    pthread_mutex_lock(&leaf_lock);
-    if (leaf->grad && !s->create_graph) {
-        status = graph_ops.add_into(leaf->grad, slot->grad);
-        if (!status) bump_version(leaf->grad);
-    } else {
-        old = leaf->grad;
-        leaf->grad = slot->grad;
-        slot->grad = NULL;
-    }
-    pthread_mutex_unlock(&leaf_lock);
-    take_back(old);
-    return status;
-}
-
 static int finish_leaves(Sweep *s)
 {
     for (int64_t i = 0; i < s->count; i++) s->slots[i].alive = lend_living(s->slots[i].leaf) != NULL;
     for (int64_t i = 0; i < s->count; i++)
         if (s->slots[i].alive && prepare_leaf(s, &s->slots[i])) return -1;
-    for (int64_t i = 0; i < s->count; i++)
-        if (s->slots[i].alive && commit_leaf(s, &s->slots[i])) return -1;
+    if (commit_slots(s->name, s->slots, s->count, s->create_graph)) return -1;
     for (int64_t i = 0; i < s->count; i++)
         if (s->slots[i].alive) run_after_hooks(s->slots[i].leaf);
     return 0;

@@ -226,6 +226,81 @@ static void casts_of_parameters_that_were_freed(void **state)
     for (int i = 1; i < PARAMETERS; i++) tensor_release(p[i]);
 }
 
+/* ---- gradients that are added to others ------------------------------------------------------ */
+
+static Tensor *loss_of(Tensor *const *p, double factor)
+{
+    Tensor *sum = NULL;
+    for (int i = 0; i < PARAMETERS; i++) {
+        Tensor *one = tensor_sum(tensor_mul_scalar(tensor_sin(p[i]), factor));
+        sum = sum ? tensor_add(sum, one) : one;
+    }
+    return sum;
+}
+
+static int64_t launches_of_backward(Tensor *loss)
+{
+    const int64_t before = counts_now().launches;
+    if (tensor_backward(loss)) fail_msg("%s", tensor_error());
+    return counts_now().launches - before;
+}
+
+/* In one launch, with the bits of an addition each; a .grad that is shared is added to as often as it is. */
+static void gradients_are_added_in_one_launch(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p[PARAMETERS], *once[PARAMETERS], *twice[PARAMETERS];
+    for (int i = 0; i < PARAMETERS; i++) p[i] = parameter(i);
+    const int64_t first = launches_of_backward(loss_of(p, 0.3));
+    for (int i = 0; i < PARAMETERS; i++)
+        once[i] = tensor_clone(tensor_grad(p[i])), tensor_set_grad(p[i], NULL);
+    launches_of_backward(loss_of(p, 0.7));
+    for (int i = 0; i < PARAMETERS; i++) twice[i] = tensor_add(tensor_grad(p[i]), once[i]);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < PARAMETERS; i++) tensor_set_grad(p[i], NULL);
+        launches_of_backward(loss_of(p, 0.7));
+        const int64_t second = launches_of_backward(loss_of(p, 0.3));
+        if (is_emulated() && turn) assert_true(second <= first + 2); /* and the table of addresses */
+        for (int i = 0; i < PARAMETERS; i++) assert_true(tensor_equal(tensor_grad(p[i]), twice[i]));
+    }
+    Tensor *shared = tensor_to_device(tensor_zeros(SHAPE(3), TENSOR_F32), test_device()), *q[2];
+    for (int i = 0; i < 2; i++) {
+        q[i] = tensor_requires_grad_(tensor_clone(shared), true);
+        tensor_set_grad(q[i], shared);
+    }
+    assert_int_equal(tensor_backward(tensor_sum(tensor_add(q[0], q[1]))), 0);
+    assert_true(tensor_item(tensor_sum(shared)) == 6);
+    tensor_scope_close(scope);
+}
+
+/* All or none: where there is no memory for it, nothing has changed. */
+static void gradients_are_added_or_not(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p[PARAMETERS], *old[PARAMETERS];
+    for (int i = 0; i < PARAMETERS; i++) p[i] = parameter(i);
+    launches_of_backward(loss_of(p, 1));
+    for (int i = 0; i < PARAMETERS; i++) old[i] = tensor_clone(tensor_grad(p[i]));
+    for (int64_t n = 1;; n++) {
+        TensorScope one = tensor_scope_open();
+        Tensor *loss = loss_of(p, 1);
+        assert_int_equal(tensor_debug_fail_device_allocation(test_device(), n, true), 0);
+        const int status = tensor_backward(loss);
+        assert_int_equal(tensor_debug_fail_device_allocation(test_device(), 0, false), 0);
+        if (!status) break;
+        assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
+        tensor_error_clear();
+        for (int i = 0; i < PARAMETERS; i++) assert_true(tensor_equal(tensor_grad(p[i]), old[i]));
+        tensor_scope_close(one);
+        assert_true(n < 200);
+    }
+    for (int i = 0; i < PARAMETERS; i++)
+        assert_true(tensor_equal(tensor_grad(p[i]), tensor_mul_scalar(old[i], 2)));
+    tensor_scope_close(scope);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +309,8 @@ int main(void)
         cmocka_unit_test(norms_of_lists),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
         cmocka_unit_test(casts_of_parameters_that_were_freed),
+        cmocka_unit_test(gradients_are_added_in_one_launch),
+        cmocka_unit_test(gradients_are_added_or_not),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("lists on a device", tests, NULL, NULL);
