@@ -167,6 +167,35 @@ static void loads_all_or_nothing(void **state)
     tensor_scope_close(scope);
 }
 
+/* The second step of a GradScaler, whose numbers the device picks: taken as a whole, or not at all. */
+static void steps_or_does_not(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *m = nn_linear(3, 2);
+    Tensor *found = tensor_to_device(tensor_zeros(SHAPE(), TENSOR_F32), test_device()), *x = pattern(6);
+    assert_int_equal(nn_to_device(m, test_device()), 0);
+    Tensor *weight = nn_get(m, "weight");
+    Optimizer *opt = optim_adam(nn_parameters(m), .lr = 0.5);
+    tensor_backward(tensor_sum(nn_forward(m, tensor_reshape(x, SHAPE(2, 3)))));
+    assert_int_equal(optim_step_unless(opt, found), 0);
+    const double before = sum_of(weight);
+    int64_t n = 1;
+    for (bool done = false; !done; n++) {
+        fail_request(true, n);
+        done = optim_step_unless(opt, found) == 0;
+        fail_request(true, 0);
+        if (!done) assert_int_equal(tensor_error_code(), TENSOR_ENOMEM);
+        tensor_error_clear();
+        assert_true((sum_of(weight) == before) == !done);
+        assert_true(n < 100);
+    }
+    assert_true(n > 3);
+    assert_int_equal((int)tensor_item(nn_dict_get(optim_state_dict(opt), "state.0.step")), 2);
+    optim_free(opt), nn_free(m);
+    tensor_scope_close(scope);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 enum { MiB = 1 << 20 };
@@ -251,10 +280,10 @@ static void cached_memory_makes_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_one_device),      cmocka_unit_test(more_than_there_is),
-        cmocka_unit_test(reads_without_memory),      cmocka_unit_test(loads_all_or_nothing),
-        cmocka_unit_test(blocks_are_cut_and_joined), cmocka_unit_test(blocks_do_not_overlap),
-        cmocka_unit_test(cached_memory_makes_room),
+        cmocka_unit_test(memory_of_one_device),  cmocka_unit_test(more_than_there_is),
+        cmocka_unit_test(reads_without_memory),  cmocka_unit_test(loads_all_or_nothing),
+        cmocka_unit_test(steps_or_does_not),     cmocka_unit_test(blocks_are_cut_and_joined),
+        cmocka_unit_test(blocks_do_not_overlap), cmocka_unit_test(cached_memory_makes_room),
     };
     if (!test_device_opens()) return 1;
     return cmocka_run_group_tests_name("memory of a device", tests, NULL, NULL);
