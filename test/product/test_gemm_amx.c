@@ -95,19 +95,11 @@ int slot_by_hand(GemmArgs *g);
 
 /* ---- products --------------------------------------------------------------------------------- */
 
+#include "gemm_numbers.h"
+
 enum { LAYOUTS = 3, ROOM = 1 << 17 };
 
 static int (*product)(const GemmArgs *g);
-
-static uint64_t state = 88172645463325252u;
-static uint64_t next(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    return state ^= state << 17;
-}
-static int64_t below(int64_t n) { return (int64_t)(next() % (uint64_t)n); }
-static float uniform(void) { return (float)((double)(next() >> 11) * 0x1p-53 * 2 - 1); }
 
 typedef struct Case {
     int64_t m, n, k, batch;
@@ -120,21 +112,10 @@ typedef struct Case {
 static uint32_t a[ROOM], b[ROOM], c[ROOM], was[ROOM], bias[2048], first[ROOM];
 
 static size_t size_of(int dtype) { return dtype == TENSOR_BF16 ? 2 : 4; }
-static double get(int dtype, const void *x, int64_t i)
-{
-    return dtype == TENSOR_BF16 ? bf16_to_f32(((const uint16_t *)x)[i]) : ((const float *)x)[i];
-}
 static void put(int dtype, void *x, int64_t i, float value)
 {
     if (dtype == TENSOR_BF16) ((uint16_t *)x)[i] = bf16_from_f32(value);
     else ((float *)x)[i] = value;
-}
-
-/* Steps of a [rows, cols] matrix: rows first, columns first, spread. */
-static void steps(int layout, int64_t rows, int64_t cols, int64_t *row, int64_t *col)
-{
-    *row = layout == 0 ? cols : layout == 1 ? 1 : 2 * cols + 1;
-    *col = layout == 0 ? 1 : layout == 1 ? rows : 2;
 }
 
 static GemmArgs make(const Case *t)
@@ -159,12 +140,10 @@ static GemmArgs make(const Case *t)
     for (int64_t s = 0; s < t->batch; s++) {
         for (int64_t i = 0; i < t->m; i++)
             for (int64_t p = 0; p < t->k; p++)
-                put(t->dtype, a, s * g.a_batch + i * g.a_row + p * g.a_col,
-                    t->whole ? (float)below(5) - 2 : uniform());
+                put(t->dtype, a, s * g.a_batch + i * g.a_row + p * g.a_col, drawn_float(t->whole));
         for (int64_t p = 0; p < t->k; p++)
             for (int64_t j = 0; j < t->n; j++)
-                put(t->dtype, b, s * g.b_batch + p * g.b_row + j * g.b_col,
-                    t->whole ? (float)below(5) - 2 : uniform());
+                put(t->dtype, b, s * g.b_batch + p * g.b_row + j * g.b_col, drawn_float(t->whole));
     }
     for (int64_t j = 0; j < t->n; j++) put(t->to, bias, j, (float)below(9) - 4);
     for (int64_t i = 0; i < ROOM; i++) put(t->to, c, i, (float)(i % 7) - 3);

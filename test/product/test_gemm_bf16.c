@@ -14,35 +14,17 @@ int by_avx512(const GemmArgs *g);
 #undef gemm_bf16
 #undef gemm_bf16_here
 
+#include "gemm_numbers.h"
+
 enum { LAYOUTS = 3, SIDE = 70, ROOM = 4 * SIDE * SIDE };
 
 static int (*product)(const GemmArgs *g);
-
-static uint64_t state = 88172645463325252u;
-static uint64_t next(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    return state ^= state << 17;
-}
-static int64_t below(int64_t n) { return (int64_t)(next() % (uint64_t)n); }
-static float number(bool whole)
-{
-    return whole ? (float)below(5) - 2 : (float)((double)(next() >> 11) * 0x1p-53 * 2 - 1);
-}
-
-/* Steps of a [rows, cols] matrix: rows first, columns first, spread. */
-static void steps(int layout, int64_t rows, int64_t cols, int64_t *row, int64_t *col)
-{
-    *row = layout == 0 ? cols : layout == 1 ? 1 : 2 * cols + 1;
-    *col = layout == 0 ? 1 : layout == 1 ? rows : 2;
-}
 
 static void fill(uint16_t *x, int64_t rows, int64_t cols, int64_t row, int64_t col, bool whole, uint64_t seed)
 {
     state = seed * 2654435761u + 1;
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++) x[i * row + j * col] = bf16_from_f32(number(whole));
+        for (int64_t j = 0; j < cols; j++) x[i * row + j * col] = bf16_from_f32(drawn_float(whole));
 }
 
 static void not_so(const int64_t at[3], double found, double want)
@@ -59,11 +41,6 @@ typedef struct Case {
 } Case;
 
 static uint16_t a[2 * ROOM], b[2 * ROOM], bias[2 * SIDE], c[4 * ROOM], was[4 * ROOM];
-
-static double value(int to, const void *x, int64_t i)
-{
-    return to == TENSOR_BF16 ? bf16_to_f32(((const uint16_t *)x)[i]) : ((const float *)x)[i];
-}
 
 static GemmArgs make(const Case *t)
 {
@@ -98,14 +75,14 @@ static double expected(const GemmArgs *g, int64_t s, int64_t i, int64_t j, doubl
 {
     double sum = 0, size = 0;
     for (int64_t p = 0; p < g->k; p++) {
-        const double x = value(TENSOR_BF16, g->a, s * g->a_batch + i * g->a_row + p * g->a_col) *
-                         value(TENSOR_BF16, g->b, s * g->b_batch + p * g->b_row + j * g->b_col);
+        const double x = get(TENSOR_BF16, g->a, s * g->a_batch + i * g->a_row + p * g->a_col) *
+                         get(TENSOR_BF16, g->b, s * g->b_batch + p * g->b_row + j * g->b_col);
         sum += x, size += fabs(x);
     }
     const int64_t at = s * g->c_batch + i * g->c_row + j * g->c_col;
     double y = g->alpha * sum;
-    if (g->beta != 0) y += g->beta * value(TENSOR_BF16, was, at);
-    if (g->bias) y += value(TENSOR_BF16, g->bias, j);
+    if (g->beta != 0) y += g->beta * get(TENSOR_BF16, was, at);
+    if (g->bias) y += get(TENSOR_BF16, g->bias, j);
     *error = fabs(y) * 0x1.01p-8 + (double)g->k * 0x1p-23 * (size * fabs(g->alpha) + fabs(y)) + 1e-37;
     return y;
 }
@@ -118,7 +95,7 @@ static void assert_right(const Case *t, const GemmArgs *g)
             for (int64_t j = 0; j < t->n; j++) {
                 const int64_t at = s * g->c_batch + i * g->c_row + j * g->c_col;
                 double error;
-                const double y = expected(g, s, i, j, &error), found = value(TENSOR_BF16, c, at);
+                const double y = expected(g, s, i, j, &error), found = get(TENSOR_BF16, c, at);
                 written[at] = true;
                 if (t->whole && found != (double)bf16_to_f32(bf16_from_f32((float)y)))
                     not_so((int64_t[]){ s, i, j }, found, y);
@@ -192,13 +169,13 @@ static void test_not_finite(void **unused)
         assert_int_equal(product(&g), 0);
         for (int64_t i = 0; i < t.m; i++)
             for (int64_t j = 0; j < t.n; j++)
-                assert_int_equal(!isfinite(value(TENSOR_BF16, c, i * t.n + j)), i == 5);
+                assert_int_equal(!isfinite(get(TENSOR_BF16, c, i * t.n + j)), i == 5);
         g = make(&t);
         b[3 * g.b_row + 34] = bf16_from_f32(which ? (float)INFINITY : (float)NAN);
         assert_int_equal(product(&g), 0);
         for (int64_t i = 0; i < t.m; i++)
             for (int64_t j = 0; j < t.n; j++)
-                assert_int_equal(!isfinite(value(TENSOR_BF16, c, i * t.n + j)), j == 34);
+                assert_int_equal(!isfinite(get(TENSOR_BF16, c, i * t.n + j)), j == 34);
     }
 }
 
