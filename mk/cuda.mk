@@ -20,41 +20,48 @@ GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 # Line numbers, which sanitizers and profilers want, are two thirds of what is left: CUDA_LINES=-lineinfo.
 SQUEEZE    := $(if $(NVCC),$(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size))
-NVFLAGS    := $(CU_FLAGS) $(CUDA_OPT) $(CUDA_LINES) $(GENCODE) $(SQUEEZE) -Werror all-warnings \
+NVFLAGS    := $(CU_FLAGS) $(CUDA_LINES) $(GENCODE) $(SQUEEZE) -Werror all-warnings \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
-$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS)))
+$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS) $(CUDA_OPT) $(CUDA_HOT)))
+
+# Files of hot kernels have flags of their own where only they are to be as they are released: test/nvcc.sh.
+CUDA_HOT   ?= $(CUDA_OPT)
+HOT_FILES  := conv/conv_halves copy list norm/norm reduce/cross_entropy reduce/reduce reduce/softmax \
+              sequence/attention sequence/attention_f32 sequence/attention_halves
 
 cuda: $(B)/libtapegrad_cuda.so
 $(B)/cuda/device.o $(B)/emu/device.o: $(OPS_DIGEST)
+$(CU_OBJECTS): SPEED = $(CUDA_OPT)
+$(HOT_FILES:%=$(B)/cuda/%.o): SPEED = $(CUDA_HOT)
 $(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda
 	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
-	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) $(SPEED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -o $@ \
 	    -Xlinker -rpath='$$ORIGIN':$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
-# Hot kernels for one chip as they are released, where a spill is an error, and what the compiler kept of
-# them: test/nvcc.sh looks at it.
-HOT_CUBINS := $(patsubst %,$(B)/hot/%.cubin,\
-    $(addprefix src/cuda/,conv/conv_halves copy list norm/norm reduce/cross_entropy reduce/reduce \
-    reduce/softmax sequence/attention sequence/attention_f32 sequence/attention_halves) \
-    test/cuda/hot_rows)
-$(B)/hot/%.cubin: %.cu $(B)/flags.cuda
-	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -O3 -arch=sm_90 -cubin -Werror all-warnings \
-	    -Xptxas -warn-spills,-warn-lmem-usage --keep --keep-dir $(@D) $< -o $@
+# Rows' kernels for one chip as NVRTC makes them, in a file of the tests.
+$(B)/hot/hot_rows.sm_90.cubin: test/cuda/hot_rows.cu $(B)/flags.cuda
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -arch=sm_90 -cubin -Werror all-warnings \
+	    $(CUDA_HOT) $< -o $@
 	@$(NVCC) $(CU_FLAGS) -MM -MP -MT $@ -MF $(@:.cubin=.d) $<
-hot: $(HOT_CUBINS)
+hot: $(B)/hot/hot_rows.sm_90.cubin
 
 # ---- on the CPU -------------------------------------------------------------------------------
 EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) \
                $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp test/cuemu/library/*.cpp))
 EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
                -ffp-contract=off -Wall -Wextra -Werror
-$(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_SAN)))
+EMU_OPT     ?= -O1
+$(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_OPT) $(EMU_SAN)))
 
 emu: $(B)/libtapegrad_emu.so
+# What instantiates most kernels, of which a test runs few, takes a fifth of the time to compile so.
+SELDOM_RUN := $(foreach t,f32 f64 int,elementwise/map_$t) list sequence/attention_halves
+$(SELDOM_RUN:%=$(B)/emu/%.o): EMU_OPT = -O0
 $(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
-	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O1 $(EMU_SAN) -MMD -MP -x c++ -c $< -o $@
+	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) $(EMU_OPT) $(EMU_SAN) \
+	    -MMD -MP -x c++ -c $< -o $@
 # What the libraries do is checked as what kernels do.
 $(B)/emu/library/%.o: EMU_CHECK = $(EMU_SAN)
 $(B)/emu/library/nvrtc.o: EMU_CHECK += -DCUEMU_CXX='"$(CLANGXX)"'

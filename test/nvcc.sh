@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # nvcc.sh BUILD - the CUDA sources compile for one chip (all of them is for releases), without optimisation,
-# which checks as much; the plugin exports one function and links neither driver nor libraries of CUDA's; the
-# library links no CUDA.
+# which checks as much, but for the files of hot kernels, where a spill is an error; the plugin exports one
+# function and links neither driver nor libraries of CUDA's; the library links no CUDA.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null || true)
@@ -10,7 +10,9 @@ if [ -z "$nvcc" ]; then
     echo "no nvcc on this machine: the plugin is not compiled, only run on the CPU by the suites of emu:0"
     exit 0
 fi
-make -s B="$1" CUDA_ARCHS=90 CUDA_OPT="-O1 -Xcicc -O1 -Xptxas -O0" NVCC="$nvcc" cuda
+mkdir -p "$1/hot"
+make -s B="$1" CUDA_ARCHS=90 CUDA_OPT="-O1 -Xcicc -O1 -Xptxas -O0" NVCC="$nvcc" \
+    CUDA_HOT="-O1 -Xptxas -warn-spills,-warn-lmem-usage --keep --keep-dir $1/hot" cuda hot
 plugin=$1/libtapegrad_cuda.so
 exported=$(nm -D --defined-only "$plugin" | awk '{print $3}')
 [ "$exported" = tensor_device_plugin ] || { echo "cuda: the plugin exports $exported" >&2; exit 1; }
@@ -26,13 +28,12 @@ cores='HMMA|mma\.sync'
 count() {
     local tool
     tool=$(command -v cuobjdump || ls "$(dirname "$nvcc")/cuobjdump" 2> /dev/null || true)
-    if [ -n "$tool" ]; then "$tool" -sass "$1"; else cat "${1%.cubin}.ptx"; fi | what=$2 awk '
+    if [ -n "$tool" ]; then "$tool" -sass "$1"; else cat "${1%.sm_90.cubin}.ptx"; fi | what=$2 awk '
         /Function : |\.entry / { name = $NF; sub(/\($/, "", name); all[name] = 0 }
         $0 ~ ENVIRON["what"] { all[name]++ }
         END { for (n in all) print all[n], n }'
 }
 
-make -s B="$1" NVCC="$nvcc" hot
 hot=(softmax_kernelI8T softmax_grad_kernelI8T loss_kernelI8T entropy_grad_kernelI8T norm_kernelI8T
     norm_grad_kernelI8T layer_grad_kernel group_part_kernelI8T batch_part_kernelI8T batch_dx_kernelI8T
     norm_of_chunks run_rule fold_kernelI8Togetherf 'copy_kernelI.*Lb1E' map_kernelIf)

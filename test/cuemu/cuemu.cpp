@@ -2,7 +2,7 @@
  *
  * Build it without -fsanitize=address/thread (it hooks into them by weak symbols), but with -fsanitize=memory
  * in a MemorySanitizer build. */
-#include "cuemu.h"
+#include "runtime.h"
 #include <cstdarg>
 #include <memory>
 #include <vector>
@@ -22,7 +22,6 @@ WEAK void __tsan_java_alloc(unsigned long, unsigned long);
 WEAK void __sanitizer_start_switch_fiber(void **, const void *, size_t);
 WEAK void __sanitizer_finish_switch_fiber(void *, const void **, size_t *);
 WEAK void __msan_poison(const volatile void *, size_t);
-WEAK extern unsigned char __start_cuemu_shared[], __stop_cuemu_shared[];
 }
 #undef threadIdx
 #undef blockIdx
@@ -145,8 +144,7 @@ static inline void hb_acquire(uintptr_t a)
     if (__tsan_acquire) __tsan_acquire((void *)a);
 }
 
-/* TSan: this memory starts a new life. */
-static void forget(void *p, size_t n)
+void forget(void *p, size_t n)
 {
     static bool init;
     if (!__tsan_java_alloc) return;
@@ -356,15 +354,6 @@ static void start_fiber(unsigned t)
     }
 }
 
-static void poison_shared()
-{
-    if (__start_cuemu_shared == nullptr) return;
-    size_t n = (size_t)(__stop_cuemu_shared - __start_cuemu_shared);
-    forget(__start_cuemu_shared, n);
-    memset(__start_cuemu_shared, 0xff, n);
-    if (__msan_poison) __msan_poison(__start_cuemu_shared, n);
-}
-
 static void poison_dynamic(size_t n)
 {
     forget(X.dynamic, n);
@@ -442,6 +431,7 @@ bool run_grid(const Launch &l)
         W.resize(MAXT / 32);
         order.resize(MAXT);
     }
+    begin_shared();
     main_tsan = __tsan_get_current_fiber ? __tsan_get_current_fiber() : nullptr;
     uint64_t n = (uint64_t)l.g.x * l.g.y * l.g.z, off = ord_kind == 'r' ? rng % n : 0;
     for (uint64_t i = 0; i < n && !failed; i++) {
@@ -449,6 +439,7 @@ bool run_grid(const Launch &l)
         X.bidx = uint3{ (unsigned)(b % l.g.x), (unsigned)(b / l.g.x % l.g.y), (unsigned)(b / l.g.x / l.g.y) };
         run_block();
     }
+    end_shared();
     hb_acquire(kernel_sync);
     L = nullptr;
     return !failed;

@@ -39,7 +39,7 @@ bool is_device_ptr(const void *p)
 /* Device memory lies in one range, which the host reaches only while something runs: a read of it faults.
  * Of large pages, so that to allow and to forbid it costs little. */
 constexpr size_t PAGES = 2 << 20, APART = 256; /* APART: what ASan sees between blocks */
-static size_t room = 4ull << 30;
+static size_t room = 1ull << 30;
 static char *reserve()
 {
     void *p = mmap(nullptr, room + PAGES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -56,6 +56,10 @@ extern bool dry; /* work is counted and left undone */
 extern std::vector<cuemuStream *> streams;
 
 cudaError_t err(cudaError_t e); /* becomes the last error */
+void forget(void *p, size_t n); /* TSan: this memory starts a new life */
+void begin_shared();            /* a kernel begins; */
+void poison_shared();           /* a block of it does; */
+void end_shared();              /* it has ended */
 cuemuStream *S(cudaStream_t s);
 void push(cuemuStream *s, Op op);
 void drain_all();

@@ -9,6 +9,7 @@
 #include <tapegrad/debug.h>
 #include "kinds.h"
 #include "optim_cases.h"
+#include "samples.h"
 
 static void halve_lr(Run *r)
 {
@@ -345,6 +346,7 @@ static void failing_step(const Case *c, TensorDtype dtype, int before)
     Run right = run_begin(c, dtype);
     for (int t = 1; t <= before + 1; t++) run_step(&right, t);
     for (int n = 1, failed = 1; failed; n++) {
+        if (!in_shard(n)) continue;
         Run r = run_begin(c, dtype);
         for (int t = 1; t <= before; t++) run_step(&r, t);
         Kept kept = keep(&r);
