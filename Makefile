@@ -26,13 +26,16 @@ COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/m
                tensor/create.c random/random.c random/generator.c random/draw.c op/product/small_products.c \
                op/elementwise/ternary.c op/apply_text.c autograd/anomaly.c autograd/checkpoint.c \
                autograd/memory_report.c autograd/saved.c autograd/options.c autograd/leaf.c \
-               autograd/cast_ahead.c autograd/autocast.c autograd/host.c cpu/device.c \
-               cpu/machine.c op/elementwise/normal_tensor.c op/product/linear.c op/product/matmul.c \
-               op/product/matrix_product.c random/sample.c random/trunc.c cpu/image/random_windows.c \
-               cpu/image/resample_table.c cpu/image/adaptive_pool.c cpu/image/pool_integer.c) \
+               autograd/cast_ahead.c autograd/autocast.c autograd/host.c autograd/inplace.c cpu/device.c \
+               cpu/machine.c op/elementwise/normal_tensor.c op/elementwise/rows.c op/elementwise/where.c \
+               op/product/linear.c op/product/matmul.c op/product/matrix_product.c random/sample.c \
+               random/trunc.c cpu/image/random_windows.c cpu/image/resample_table.c \
+               cpu/image/adaptive_pool.c cpu/image/pool_integer.c) \
                $(addprefix src/cpu/product/,gemm.c gemm_amx.c gemm_device.c) \
+               $(filter-out %/pair_distances.c,$(wildcard src/cpu/linalg/*.c)) \
+               src/cpu/shape/host_tables.c src/cpu/elementwise/map_rare.c \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
-COLD_OPTIM  := $(addprefix optim/,captured.c foreach.c fused.c rule.c optim.c state.c \
+COLD_OPTIM  := $(addprefix optim/,captured.c foreach.c foreach_norm.c fused.c rule.c optim.c state.c \
                scheduler.c scheduler_state.c schedules.c swa.c grad_scaler.c groups.c unless.c \
                $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
@@ -43,7 +46,7 @@ LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf
                %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c \
                src/cpu/reduce/reduce.c src/cpu/reduce/products.c src/cpu/image/pool.c \
                src/cpu/shape/host_tables.c src/cpu/image/resample.c %/fold_into.c %/host_lists.c \
-               %/search.c src/random/normal.c %/norm.c,$(SOURCES)) \
+               %/search.c %/host_index.c src/random/normal.c src/random/mt19937.c %/norm.c,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))

@@ -9,13 +9,14 @@
  * Here tensor_foo is torch.linalg.foo, even where an older torch.foo has other defaults (svd, qr, solve).
  * Matrices are the last two dims [m, n]; dims before them are batches.  Sizes may be 0.
  *
- * The functions use LAPACK, except linear systems, LU and Cholesky factors, and determinants.  The library is
- * not linked to it: the first call searches liblapack.so.3, OpenBLAS, MKL, or, if the environment variable
- * TAPEGRAD_LAPACK names a library, that alone (ignored in a setuid program).  Without LAPACK these functions
- * fail (EDEVICE) and say what to install.  They run on the CPU and, except for products, in the calling
- * thread.
+ * Singular values, eigenvalues and what uses them need LAPACK; linear systems, LU, QR and Cholesky factors,
+ * determinants and pseudo-inverses of full rank do not.  The library is not linked to it: the first call
+ * searches liblapack.so.3, OpenBLAS, MKL, or, if the environment variable TAPEGRAD_LAPACK names a library,
+ * that alone (ignored in a setuid program).  Without LAPACK these functions fail (EDEVICE) and say what to
+ * install.  They run on the CPU and, except for products, in the calling thread.
  *
- * f32, f16 and bf16 compute in f64, forward and backward, and round once (PyTorch takes no f16 or bf16 here).
+ * f32 computes in f32, as PyTorch does (cond, tensor_cdist and distances in f64); f16 and bf16 compute in
+ * f64, forward and backward, and round once (PyTorch takes neither here).
  * Gradients are PyTorch's, and have gradients of any order.  Unless stated otherwise:
  *   ESHAPE  not a matrix, not square where required, or sizes do not fit
  *   EDTYPE  not floating, or operands differ in dtype

@@ -5,14 +5,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "real.h"
 
 #pragma GCC visibility push(hidden)
 
 /* As small_lu, small_cholesky and small_triangular; -1 without memory for the products. */
-int64_t block_lu(double *a, int64_t m, int64_t n, int *pivots);
-int64_t block_cholesky(double *a, int64_t n);
-int block_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left,
-                     bool unit);
+int64_t TYPED(block_lu)(REAL *a, int64_t m, int64_t n, int *pivots);
+int64_t TYPED(block_cholesky)(REAL *a, int64_t n);
+int TYPED(block_triangular)(const REAL *a, REAL *b, int64_t rows, int64_t columns, bool upper, bool left,
+                            bool unit);
 
 #pragma GCC visibility pop
 #endif

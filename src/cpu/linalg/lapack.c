@@ -16,10 +16,12 @@ static char file[256]; /* the name under which it was found */
 /* dlsym also searches what the library itself depends on: trsm lies in the BLAS below LAPACK. */
 static const char *look_up(void *handle)
 {
-#define X(name, arguments)                                   \
-    *(void **)&routines.name = dlsym(handle, "d" #name "_"); \
-    if (!routines.name) return "d" #name "_";
-    LAPACK_LIST(X)
+#define X(name, arguments)                                          \
+    *(void **)&routines.of_f64.name = dlsym(handle, "d" #name "_"); \
+    if (!routines.of_f64.name) return "d" #name "_";                \
+    *(void **)&routines.of_f32.name = dlsym(handle, "s" #name "_"); \
+    if (!routines.of_f32.name) return "s" #name "_";
+    LAPACK_LIST(X, double)
 #undef X
     return NULL;
 }

@@ -9,21 +9,25 @@
 #include <stddef.h>
 
 typedef const int *LapackInt;
-#define LAPACK_LIST(X)                                                                                   \
-    X(geqrf, (LapackInt m, LapackInt n, double *a, LapackInt lda, double *tau, double *work,             \
-              LapackInt lwork, int *info))                                                               \
-    X(orgqr, (LapackInt m, LapackInt n, LapackInt k, double *a, LapackInt lda, const double *tau,        \
-              double *work, LapackInt lwork, int *info))                                                 \
-    X(gesdd, (const char *job, LapackInt m, LapackInt n, double *a, LapackInt lda, double *s, double *u, \
-              LapackInt ldu, double *vt, LapackInt ldvt, double *work, LapackInt lwork, int *iwork,      \
-              int *info, size_t))                                                                        \
-    X(syevd, (const char *job, const char *uplo, LapackInt n, double *a, LapackInt lda, double *w,       \
-              double *work, LapackInt lwork, int *iwork, LapackInt liwork, int *info, size_t, size_t))
+#define LAPACK_LIST(X, R)                                                                                \
+    X(gesdd, (const char *job, LapackInt m, LapackInt n, R *a, LapackInt lda, R *s, R *u, LapackInt ldu, \
+              R *vt, LapackInt ldvt, R *work, LapackInt lwork, int *iwork, int *info, size_t))           \
+    X(syevd, (const char *job, const char *uplo, LapackInt n, R *a, LapackInt lda, R *w, R *work,        \
+              LapackInt lwork, int *iwork, LapackInt liwork, int *info, size_t, size_t))
+
+/* The routines of one type. */
+#define X(name, arguments) void(*name) arguments;
+typedef struct LapackF64 {
+    LAPACK_LIST(X, double)
+} LapackF64;
+typedef struct LapackF32 {
+    LAPACK_LIST(X, float)
+} LapackF32;
+#undef X
 
 typedef struct Lapack {
-#define X(name, arguments) void(*name) arguments;
-    LAPACK_LIST(X)
-#undef X
+    LapackF64 of_f64;
+    LapackF32 of_f32;
 } Lapack;
 
 /* lapack_open - the routines, the same ones for the rest of the process; NULL, and EDEVICE in the name of op,

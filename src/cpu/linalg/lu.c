@@ -8,45 +8,48 @@
 /* ---- a x = b --------------------------------------------------------------------------------- */
 
 /* a [m, n] becomes its factors; pivots count from 0.  1 + the first pivot that is 0, or 0, or -1. */
-static int64_t factor(double *a, int64_t m, int64_t n, int *pivots)
+static int64_t factor(REAL *a, int64_t m, int64_t n, int *pivots)
 {
     const bool small = m <= SMALL_MATRIX && n <= SMALL_MATRIX;
-    return small ? small_lu(a, m, n, pivots) : block_lu(a, m, n, pivots);
+    return small ? TYPED(small_lu)(a, m, n, pivots) : TYPED(block_lu)(a, m, n, pivots);
 }
 
-static int substitute(const double *lu, int64_t n, const int *pivots, double *x, int64_t columns)
+static int substitute(const REAL *lu, int64_t n, const int *pivots, REAL *x, int64_t columns)
 {
     if (n <= SMALL_MATRIX) {
-        small_lu_solve(lu, n, pivots, x, columns);
+        TYPED(small_lu_solve)(lu, n, pivots, x, columns);
         return 0;
     }
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t j = 0; j < columns && pivots[k] != k; j++) {
-            double *one = x + k * columns + j, *other = x + pivots[k] * columns + j, was = *one;
-            *one = *other, *other = was;
-        }
-    return block_triangular(lu, x, n, columns, false, true, true) ||
-                   block_triangular(lu, x, n, columns, true, true, false)
+    for (int64_t k = 0; k < n; k++) TYPED(exchange_lines)(x + k * columns, x + pivots[k] * columns, columns);
+    return TYPED(block_triangular)(lu, x, n, columns, false, true, true) ||
+                   TYPED(block_triangular)(lu, x, n, columns, true, true, false)
                ? -1
                : 0;
 }
 
-int linalg_solve(const char *op, Matrices s, const double *a, const double *b, double *x, int32_t *info,
-                 MatrixFault *fault)
+static void put_identity(REAL *x, int64_t n)
+{
+    memset(x, 0, (size_t)(n * n) * sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i * (n + 1)] = 1;
+}
+
+int TYPED(linalg_solve)(const char *op, Matrices s, const REAL *a, const REAL *b, REAL *x, int32_t *info,
+                        MatrixFault *fault)
 {
     for (int64_t i = 0; i < s.batch; i++) info[i] = 0;
     if (s.batch == 0 || s.m == 0) return 0; /* k = 0 is not skipped: a singular matrix is refused */
-    const size_t doubles = (size_t)(s.m * s.m), bytes = doubles * sizeof(double) + (size_t)s.m * sizeof(int);
-    double *lu = tg_alloc(bytes);
+    const size_t doubles = (size_t)(s.m * s.m), bytes = doubles * sizeof(REAL) + (size_t)s.m * sizeof(int);
+    REAL *lu = tg_alloc(bytes);
     if (!lu) return fail_memory(op);
     int *pivots = (int *)(lu + doubles), status = 0;
-    for (int64_t i = 0; i < s.batch && !status; i++, a += s.m * s.m, b += s.m * s.n, x += s.m * s.n) {
+    for (int64_t i = 0; i < s.batch && !status; i++, a += s.m * s.m, x += s.m * s.n) {
         memcpy(lu, a, doubles * sizeof *lu);
-        memcpy(x, b, (size_t)(s.m * s.n) * sizeof *x);
+        if (b) memcpy(x, b + i * s.m * s.n, (size_t)(s.m * s.n) * sizeof *x);
+        else put_identity(x, s.m);
         const int64_t zero = factor(lu, s.m, s.m, pivots);
         if (zero < 0 || (!zero && substitute(lu, s.m, pivots, x, s.n))) status = fail_memory(op);
         if (zero <= 0) continue;
-        for (int64_t k = 0; k < s.m * s.n; k++) x[k] = NAN;
+        for (int64_t k = 0; k < s.m * s.n; k++) x[k] = (REAL)NAN;
         info[i] = (int32_t)zero;
         if (fault) *fault = (MatrixFault){ MATRIX_SINGULAR, i, zero }, status = -1;
     }
@@ -56,6 +59,7 @@ int linalg_solve(const char *op, Matrices s, const double *a, const double *b, d
 
 /* ---- factors --------------------------------------------------------------------------------- */
 
+#ifndef LINALG_F32
 int linalg_rows(Matrices s, const int32_t *pivots, int64_t *rows)
 {
     const int64_t k = s.m < s.n ? s.m : s.n;
@@ -69,9 +73,10 @@ int linalg_rows(Matrices s, const int32_t *pivots, int64_t *rows)
     }
     return 0;
 }
+#endif
 
-int linalg_lu(const char *op, Matrices s, const double *a, double *lu, int32_t *pivots, int64_t *rows,
-              MatrixFault *fault)
+int TYPED(linalg_lu)(const char *op, Matrices s, const REAL *a, REAL *lu, int32_t *pivots, int64_t *rows,
+                     MatrixFault *fault)
 {
     const int64_t k = s.m < s.n ? s.m : s.n;
     if (s.batch == 0 || k == 0) return linalg_rows(s, pivots, rows);
@@ -89,20 +94,20 @@ int linalg_lu(const char *op, Matrices s, const double *a, double *lu, int32_t *
 /* ---- determinants ---------------------------------------------------------------------------- */
 
 /* What to do with the diagonal of u, of matrix i, whose row exchanges have this sign. */
-typedef void Diagonal(void *results, int64_t i, const double *u, int64_t n, double sign);
+typedef void Diagonal(void *results, int64_t i, const REAL *u, int64_t n, double sign);
 
 /* Of the transposes, whose systems the gradients are: their roundings are then the same, and cancel where a
  * is nearly singular. */
-static int each_diagonal(const char *op, Matrices s, const double *a, Diagonal *use, void *results)
+static int each_diagonal(const char *op, Matrices s, const REAL *a, Diagonal *use, void *results)
 {
     const int64_t square = s.m * s.m;
-    const size_t bytes = (size_t)(square + 1) * sizeof(double) + (size_t)s.m * sizeof(int);
-    double *lu = tg_alloc(bytes);
+    const size_t bytes = (size_t)(square + 1) * sizeof(REAL) + (size_t)s.m * sizeof(int);
+    REAL *lu = tg_alloc(bytes);
     if (!lu) return fail_memory(op);
     int *pivots = (int *)(lu + square + 1), status = 0;
     for (int64_t i = 0; i < s.batch && !status; i++, a += square) {
         double sign = 1;
-        transpose_into(lu, a, s.m, s.m);
+        TYPED(transpose_into)(lu, a, s.m, s.m);
         if (factor(lu, s.m, s.m, pivots) < 0) status = fail_memory(op);
         for (int64_t k = 0; k < s.m; k++)
             if (pivots[k] != k) sign = -sign;
@@ -112,53 +117,55 @@ static int each_diagonal(const char *op, Matrices s, const double *a, Diagonal *
     return status;
 }
 
-/* Infinite pivots say nothing. */
-static bool numerically_singular(const double *u, int64_t n)
+/* Infinite pivots say nothing.  In f32 a regular matrix of some hundred rows comes near the bound of f64. */
+enum { SINGULAR = sizeof(REAL) == 8 ? 100 : 4 };
+
+static bool numerically_singular(const REAL *u, int64_t n)
 {
     double least = INFINITY, most = 0;
     for (int64_t k = 0; k < n; k++) {
-        least = fmin(least, fabs(u[k * (n + 1)]));
-        most = fmax(most, fabs(u[k * (n + 1)]));
+        least = fmin(least, fabs((double)u[k * (n + 1)]));
+        most = fmax(most, fabs((double)u[k * (n + 1)]));
     }
-    return n && most < INFINITY && least <= 100 * (double)n * 0x1p-52 * most;
+    return n && most < INFINITY && least <= SINGULAR * (double)n * REAL_EPSILON * most;
 }
 
 typedef struct DetResults {
-    double *det;
+    REAL *det;
     uint8_t *singular;
 } DetResults;
 
-static void put_det(void *results, int64_t i, const double *u, int64_t n, double sign)
+static void put_det(void *results, int64_t i, const REAL *u, int64_t n, double sign)
 {
     const DetResults *r = results;
-    for (int64_t k = 0; k < n; k++) sign *= u[k * (n + 1)];
-    r->det[i] = sign;
+    for (int64_t k = 0; k < n; k++) sign *= (double)u[k * (n + 1)];
+    r->det[i] = (REAL)sign;
     r->singular[i] = numerically_singular(u, n);
 }
 
-int linalg_det(const char *op, Matrices s, const double *a, double *det, uint8_t *singular)
+int TYPED(linalg_det)(const char *op, Matrices s, const REAL *a, REAL *det, uint8_t *singular)
 {
     return each_diagonal(op, s, a, put_det, &(DetResults){ det, singular });
 }
 
 typedef struct LogResults {
-    double *sign, *log;
+    REAL *sign, *log;
 } LogResults;
 
-static void put_log(void *results, int64_t i, const double *u, int64_t n, double sign)
+static void put_log(void *results, int64_t i, const REAL *u, int64_t n, double sign)
 {
     const LogResults *r = results;
     double sum = 0;
     for (int64_t k = 0; k < n; k++) {
-        const double v = u[k * (n + 1)];
+        const double v = (double)u[k * (n + 1)];
         sum += log(fabs(v));
         sign *= v > 0 ? 1 : v < 0 ? -1 : v; /* 0 and NaN stay */
     }
-    r->sign[i] = sign;
-    r->log[i] = sum;
+    r->sign[i] = (REAL)sign;
+    r->log[i] = (REAL)sum;
 }
 
-int linalg_slogdet(const char *op, Matrices s, const double *a, double *sign, double *log)
+int TYPED(linalg_slogdet)(const char *op, Matrices s, const REAL *a, REAL *sign, REAL *log)
 {
     return each_diagonal(op, s, a, put_log, &(LogResults){ sign, log });
 }

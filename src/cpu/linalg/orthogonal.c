@@ -1,39 +1,54 @@
-/* orthogonal.c - QR, singular values and eigenvalues by LAPACK (linalg.h).
+/* orthogonal.c - QR by blocks of reflections; singular values and eigenvalues by LAPACK (linalg.h).
  *
  * LAPACK sees every matrix transposed: what it calls u is vh here, and the upper triangle is our lower one.
  */
 #include "linalg.h"
 #include <math.h>
+#include "cpu/cpu.h"
+#include "cpu/product/gemm.h"
+#include "block_matrix.h"
 #include "lapack.h"
 #include "small_matrix.h"
 #include "device/host.h"
 
+#ifdef LINALG_F32
+typedef LapackF32 LapackReal;
+#else
+typedef LapackF64 LapackReal;
+#endif
+
+static const LapackReal *open_lapack(const char *op)
+{
+    const Lapack *lapack = lapack_open(op);
+    return lapack ? &lapack->TYPED(of) : NULL;
+}
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static bool all_finite(const double *v, int64_t n)
+static bool all_finite(const REAL *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (!isfinite(v[i])) return false;
     return true;
 }
 
-static void scale(double *v, int64_t n, int64_t step, double by)
+static void scale(REAL *v, int64_t n, int64_t step, REAL by)
 {
     for (int64_t i = 0; i < n; i++) v[i * step] *= by;
 }
 
 /* The sign that makes positive, among v[0], v[step], ..., the first entry of at least 0.6 of the largest
  * magnitude: not the largest itself, which a rounding chooses where several are equal. */
-static double fixed_sign(const double *v, int64_t n, int64_t step)
+static REAL fixed_sign(const REAL *v, int64_t n, int64_t step)
 {
     double most = 0;
-    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(v[i * step]));
+    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs((double)v[i * step]));
     for (int64_t i = 0; i < n; i++)
-        if (fabs(v[i * step]) >= 0.6 * most) return v[i * step] < 0 ? -1 : 1;
+        if (fabs((double)v[i * step]) >= 0.6 * most) return v[i * step] < 0 ? -1 : 1;
     return 1;
 }
 
-static void put_identity(double *x, int64_t n)
+static void make_identity(REAL *x, int64_t n)
 {
     memset(x, 0, (size_t)(n * n) * sizeof *x);
     for (int64_t i = 0; i < n; i++) x[i * (n + 1)] = 1;
@@ -41,53 +56,232 @@ static void put_identity(double *x, int64_t n)
 
 /* ---- QR -------------------------------------------------------------------------------------- */
 
-/* a: a column-major matrix of m rows and enough columns for a and for q. */
+/* Reflections H = 1 - tau v v^T, v[0] = 1, in blocks of WIDE: H1 H2 ... = 1 - V t V^T, t upper triangular.
+ * Matrices are column-major here, as LAPACK's would be; nearly all of the work is products, by our own
+ * kernels (1.5 to 2 times as fast as LAPACK's on BLIS). */
+
+enum { WIDE = 32 };
+
+/* a: m rows, as many columns as a and q need.  v: a block's reflections, m x WIDE, and beside them zeros and
+ * ones.  t, p, s: WIDE x WIDE, two of WIDE x columns. */
 typedef struct QrRoom {
-    double *a, *tau, *work;
-    int lwork;
+    REAL *a, *tau, *v, *t, *p, *s;
+    int64_t m;
 } QrRoom;
 
-static void factor_qr(const Lapack *lapack, const double *a, Matrices s, int64_t k, const QrRoom *room,
-                      double *q, double *r)
+static int product(int64_t m, int64_t n, int64_t k, REAL alpha, const REAL *a, int64_t a_row, int64_t a_col,
+                   const REAL *b, int64_t b_row, int64_t b_col, REAL beta, REAL *c, int64_t c_col)
 {
-    const int m = (int)s.m, n = (int)s.n, columns = (int)k, reflections = (int)least(s.m, s.n);
-    int info;
-    transpose_into(room->a, a, s.m, s.n);
-    lapack->geqrf(&m, &n, room->a, &m, room->tau, room->work, &room->lwork, &info);
-    for (int64_t i = 0; i < k; i++)
-        for (int64_t j = 0; j < s.n; j++) r[i * s.n + j] = j >= i ? room->a[j * s.m + i] : 0;
-    lapack->orgqr(&m, &columns, &reflections, room->a, &m, room->tau, room->work, &room->lwork, &info);
-    transpose_into(q, room->a, k, s.m);
+    const GemmCall call = { .dtype = sizeof(REAL) == 8 ? GEMM_F64 : GEMM_F32,
+                            .batch = 1,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .a = a,
+                            .a_row = a_row,
+                            .a_col = a_col,
+                            .b = b,
+                            .b_row = b_row,
+                            .b_col = b_col,
+                            .c = c,
+                            .c_row = 1,
+                            .c_col = c_col,
+                            .alpha = alpha,
+                            .beta = beta };
+    return gemm_cpu(&call, cpu_threads(m * n * k));
 }
 
-int linalg_qr(const char *op, Matrices s, const double *a, bool complete, double *q, double *r)
+/* x[0] becomes the norm of x with the other sign, the rest that of v; without overflow.  Returns tau. */
+static REAL reflect(REAL *x, int64_t n)
 {
-    const Lapack *lapack = lapack_open(op);
-    const int64_t k = complete ? s.m : least(s.m, s.n), wide = s.n > k ? s.n : k;
-    if (!lapack) return -1;
-    for (int64_t i = 0; s.n == 0 && complete && i < s.batch; i++) put_identity(q + i * s.m * s.m, s.m);
-    if (s.m == 0 || s.n == 0 || s.batch == 0) return 0;
-    const int64_t lwork = 32 * wide, doubles = s.m * wide + wide + lwork;
-    double *room = tg_alloc((size_t)doubles * sizeof *room);
-    if (!room) return fail_memory(op);
-    const QrRoom parts = { room, room + s.m * wide, room + s.m * wide + wide, (int)lwork };
-    for (int64_t i = 0; i < s.batch; i++)
-        factor_qr(lapack, a + i * s.m * s.n, s, k, &parts, q + i * s.m * k, r + i * k * s.n);
-    tg_free(room, (size_t)doubles * sizeof *room);
+    double most = 0, sum = 0;
+    bool any = false;
+    for (int64_t i = 1; i < n; i++) {
+        const double size = fabs((double)x[i]);
+        most = size > most ? size : most, any |= !(x[i] == 0); /* NaN, too */
+    }
+    if (!any) return 0;
+    const double first = (double)x[0], large = most > fabs(first) ? most : fabs(first),
+                 unit = large > 0x1p500    ? 0x1p-600
+                        : large < 0x1p-500 ? 0x1p600
+                                           : 1;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * unit * ((double)x[i] * unit);
+    const double norm = sqrt(sum) / unit, beta = first > 0 ? -norm : norm;
+    scale(x + 1, n - 1, 1, (REAL)(1 / (first - beta)));
+    x[0] = (REAL)beta;
+    return (REAL)((beta - first) / beta);
+}
+
+/* Columns [from, from + width) of the room's a, from its diagonal down, one after the other. */
+static void factor_block(const QrRoom *room, int64_t from, int64_t width)
+{
+    const int64_t m = room->m;
+    for (int64_t j = from; j < from + width; j++) {
+        REAL *x = room->a + j * m + j;
+        room->tau[j] = reflect(x, m - j);
+        for (int64_t k = j + 1; k < from + width; k++) {
+            REAL *y = room->a + k * m + j;
+            const REAL by = room->tau[j] * (y[0] + TYPED(dot_line)(x + 1, y + 1, m - j - 1));
+            y[0] -= by;
+            TYPED(subtract_line)(y + 1, x + 1, by, m - j - 1);
+        }
+    }
+}
+
+/* v and t of the block. */
+static int make_block(const QrRoom *room, int64_t from, int64_t width)
+{
+    const int64_t m = room->m, rows = m - from;
+    for (int64_t j = 0; j < width; j++) {
+        REAL *v = room->v + j * m;
+        memset(v, 0, (size_t)j * sizeof *v);
+        v[j] = 1;
+        memcpy(v + j + 1, room->a + (from + j) * m + from + j + 1, (size_t)(rows - j - 1) * sizeof *v);
+    }
+    if (product(width, width, rows, 1, room->v, m, 1, room->v, 1, m, 0, room->p, WIDE)) return -1;
+    for (int64_t j = 0; j < width; j++) { /* t[:, j] = -tau t (V^T v_j) above the diagonal */
+        REAL *t = room->t + j * WIDE;
+        for (int64_t i = 0; i < j; i++) {
+            REAL sum = 0;
+            for (int64_t k = i; k < j; k++) sum += room->t[k * WIDE + i] * room->p[j * WIDE + k];
+            t[i] = -room->tau[from + j] * sum;
+        }
+        t[j] = room->tau[from + j];
+        memset(t + j + 1, 0, (size_t)(WIDE - j - 1) * sizeof *t);
+    }
     return 0;
+}
+
+/* c -= V t^T V^T c, turned: of H1 H2 ... transposed, or V t V^T c; c has its rows from the block's on. */
+static int apply_block(const QrRoom *room, int64_t from, int64_t width, bool turned, REAL *c, int64_t columns)
+{
+    const int64_t m = room->m, rows = m - from;
+    if (columns == 0) return 0;
+    return product(width, columns, rows, 1, room->v, m, 1, c, 1, m, 0, room->p, WIDE) ||
+                   product(width, columns, width, 1, room->t, turned ? WIDE : 1, turned ? 1 : WIDE, room->p,
+                           1, WIDE, 0, room->s, WIDE) ||
+                   product(rows, columns, width, -1, room->v, 1, m, room->s, 1, WIDE, 1, c, m)
+               ? -1
+               : 0;
+}
+
+/* q [m, k] and r [k, n] of a [m, n]; q may be a's columns in the room turned. */
+static int factor_qr(const REAL *a, Matrices s, int64_t k, const QrRoom *room, REAL *q, REAL *r)
+{
+    const int64_t m = s.m, reflections = least(s.m, s.n);
+    TYPED(transpose_into)(room->a, a, m, s.n);
+    for (int64_t j = 0; j < reflections; j += WIDE) {
+        const int64_t width = least(WIDE, reflections - j);
+        factor_block(room, j, width);
+        if (make_block(room, j, width) ||
+            apply_block(room, j, width, true, room->a + (j + width) * m + j, s.n - j - width))
+            return -1;
+    }
+    for (int64_t i = 0; i < k; i++)
+        for (int64_t j = 0; j < s.n; j++) r[i * s.n + j] = j >= i ? room->a[j * m + i] : 0;
+    for (int64_t j = reflections; j < k; j++)
+        memset(room->a + j * m, 0, (size_t)m * sizeof *a), room->a[j * m + j] = 1;
+    for (int64_t end = reflections, width; end > 0; end -= width) { /* the last block first */
+        width = (end - 1) % WIDE + 1;
+        const int64_t from = end - width;
+        if (make_block(room, from, width)) return -1;
+        for (int64_t j = from; j < end; j++)
+            memset(room->a + j * m, 0, (size_t)m * sizeof *a), room->a[j * m + j] = 1;
+        if (apply_block(room, from, width, false, room->a + from * m + from, k - from)) return -1;
+    }
+    TYPED(transpose_into)(q, room->a, k, m);
+    return 0;
+}
+
+int TYPED(linalg_qr)(const char *op, Matrices s, const REAL *a, bool complete, REAL *q, REAL *r)
+{
+    const int64_t k = complete ? s.m : least(s.m, s.n), wide = s.n > k ? s.n : k;
+    for (int64_t i = 0; s.n == 0 && complete && i < s.batch; i++) make_identity(q + i * s.m * s.m, s.m);
+    if (s.m == 0 || s.n == 0 || s.batch == 0) return 0;
+    const int64_t count = s.m * wide + wide + WIDE * (s.m + WIDE + 2 * (wide > WIDE ? wide : WIDE));
+    const size_t bytes = (size_t)count * sizeof *a;
+    REAL *memory = tg_alloc(bytes), *next = memory;
+    if (!memory) return fail_memory(op);
+    QrRoom room = { .m = s.m };
+    room.a = next, next += s.m * wide;
+    room.tau = next, next += wide;
+    room.v = next, next += WIDE * s.m;
+    room.t = next, next += WIDE * WIDE;
+    room.p = next, next += WIDE * (wide > WIDE ? wide : WIDE);
+    room.s = next;
+    int status = 0;
+    for (int64_t i = 0; i < s.batch && !status; i++)
+        if (factor_qr(a + i * s.m * s.n, s, k, &room, q + i * s.m * k, r + i * k * s.n))
+            status = fail_memory(op);
+    tg_free(memory, bytes);
+    return status;
+}
+
+/* ---- the pseudo-inverse ---------------------------------------------------------------------- */
+
+/* At least the largest singular value of x [n, n]. */
+static double norm_of(const REAL *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n * n; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* y [n, m] of a [m, n], m >= n, with q [m, n], r [n, n], inverse [n, n] and one [n, m] as room. */
+static int invert_tall(const REAL *q, const REAL *r, int64_t m, int64_t n, double atol, double rtol,
+                       REAL *inverse, REAL *y)
+{
+    make_identity(inverse, n);
+    if (TYPED(block_triangular)(r, inverse, n, n, true, true, false)) return -1;
+    const double least_value = 1 / norm_of(inverse, n), bound = rtol * norm_of(r, n);
+    if (!(least_value > 2 * (atol > bound ? atol : bound))) return 1;
+    return product(m, n, n, 1, q, n, 1, inverse, 1, n, 0, y, m);
+}
+
+/* a^+ = r^-1 q^T of a = q r, or its transpose of a^T = q r.  1: a singular value may not count. */
+static int invert_by_qr(const char *op, Matrices s, const REAL *a, double atol, double rtol, REAL *room,
+                        REAL *y)
+{
+    const bool wide = s.m < s.n;
+    const int64_t m = wide ? s.n : s.m, n = wide ? s.m : s.n;
+    REAL *turned = room, *q = turned + m * n, *r = q + m * n, *inverse = r + n * n;
+    if (wide) TYPED(transpose_into)(turned, a, s.m, s.n);
+    if (TYPED(linalg_qr)(op, (Matrices){ 1, m, n }, wide ? turned : a, false, q, r)) return -1;
+    const int status = invert_tall(q, r, m, n, atol, rtol, inverse, wide ? turned : y);
+    if (status < 0) return fail_memory(op);
+    if (!status && wide) TYPED(transpose_into)(y, turned, n, m);
+    return status;
+}
+
+int TYPED(linalg_pinv)(const char *op, Matrices s, const REAL *a, double atol, double rtol, REAL *y,
+                       uint8_t *found)
+{
+    const int64_t n = least(s.m, s.n), count = s.m * s.n;
+    const size_t bytes = (size_t)(2 * count + 2 * n * n) * sizeof *a;
+    memset(found, 0, (size_t)s.batch);
+    if (s.batch == 0 || count == 0) return 0;
+    REAL *room = tg_alloc(bytes);
+    if (!room) return fail_memory(op);
+    int status = 0;
+    for (int64_t i = 0; i < s.batch && status >= 0; i++, a += count, y += count) {
+        status = invert_by_qr(op, s, a, atol, rtol, room, y);
+        found[i] = status == 0;
+    }
+    tg_free(room, bytes);
+    return status < 0 ? -1 : 0;
 }
 
 /* ---- singular values ------------------------------------------------------------------------- */
 
 typedef struct Factors {
-    double *u, *s, *vh;
+    REAL *u, *s, *vh;
     int64_t m, n, k, columns, rows;
 } Factors; /* u [m, columns], vh [rows, n] */
 
 static void fix_signs(const Factors *f)
 {
     for (int64_t i = 0; i < f->columns; i++) {
-        const double sign = fixed_sign(f->u + i, f->m, f->columns);
+        const REAL sign = fixed_sign(f->u + i, f->m, f->columns);
         scale(f->u + i, f->m, f->columns, sign);
         if (i < f->k) scale(f->vh + i * f->n, f->n, 1, sign);
     }
@@ -96,11 +290,11 @@ static void fix_signs(const Factors *f)
 }
 
 /* room: a copy of a, LAPACK's work, its integers. */
-static int svd_each(const Lapack *lapack, const double *a, int64_t batch, Factors f, double *room,
+static int svd_each(const LapackReal *lapack, const REAL *a, int64_t batch, Factors f, REAL *room,
                     int64_t lwork, MatrixFault *fault)
 {
     const int rows = (int)f.n, columns = (int)f.m, ldvt = (int)f.columns, work = (int)lwork;
-    double *copy = room, *scratch = room + f.m * f.n;
+    REAL *copy = room, *scratch = room + f.m * f.n;
     int info = 0, *iwork = (int *)(scratch + lwork);
     for (int64_t i = 0; i < batch; i++, a += f.m * f.n) {
         if (!all_finite(a, f.m * f.n)) {
@@ -123,21 +317,21 @@ static int svd_each(const Lapack *lapack, const double *a, int64_t batch, Factor
     return 0;
 }
 
-int linalg_svd(const char *op, Matrices s, const double *a, bool full, double *u, double *sigma, double *vh,
-               MatrixFault *fault)
+int TYPED(linalg_svd)(const char *op, Matrices s, const REAL *a, bool full, REAL *u, REAL *sigma, REAL *vh,
+                      MatrixFault *fault)
 {
-    const Lapack *lapack = lapack_open(op);
+    const LapackReal *lapack = open_lapack(op);
     const int64_t k = least(s.m, s.n), most = s.m + s.n - k;
     const Factors f = { u, sigma, vh, s.m, s.n, k, full ? s.m : k, full ? s.n : k };
     if (!lapack) return -1;
     for (int64_t i = 0; k == 0 && full && i < s.batch; i++) {
-        put_identity(u + i * s.m * s.m, s.m);
-        put_identity(vh + i * s.n * s.n, s.n);
+        make_identity(u + i * s.m * s.m, s.m);
+        make_identity(vh + i * s.n * s.n, s.n);
     }
     if (k == 0 || s.batch == 0) return 0;
     const int64_t lwork = 4 * k * k + 7 * k + 32 * most; /* gesdd's least, and blocks for its QR */
-    const size_t bytes = (size_t)(s.m * s.n + lwork) * sizeof(double) + (size_t)(8 * k) * sizeof(int);
-    double *room = tg_alloc(bytes);
+    const size_t bytes = (size_t)(s.m * s.n + lwork) * sizeof(REAL) + (size_t)(8 * k) * sizeof(int);
+    REAL *room = tg_alloc(bytes);
     if (!room) return fail_memory(op);
     const int status = svd_each(lapack, a, s.batch, f, room, lwork, fault);
     tg_free(room, bytes);
@@ -147,12 +341,12 @@ int linalg_svd(const char *op, Matrices s, const double *a, bool full, double *u
 /* ---- eigenvalues of symmetric matrices ------------------------------------------------------- */
 
 /* LAPACK leaves the vectors in columns of its own, our rows. */
-static int eigh_each(const Lapack *lapack, Matrices s, const double *a, bool upper, double *w, double *v,
-                     double *room, MatrixFault *fault)
+static int eigh_each(const LapackReal *lapack, Matrices s, const REAL *a, bool upper, REAL *w, REAL *v,
+                     REAL *room, MatrixFault *fault)
 {
     const int n = (int)s.m, lwork = 1 + 6 * n + 2 * n * n, liwork = 3 + 5 * n;
     const int64_t square = s.m * s.m;
-    double *work = room + square;
+    REAL *work = room + square;
     int info = 0, *iwork = (int *)(work + lwork);
     for (int64_t i = 0; i < s.batch; i++, a += square, w += s.m) {
         if (!all_finite(a, square)) {
@@ -168,21 +362,21 @@ static int eigh_each(const Lapack *lapack, Matrices s, const double *a, bool upp
         }
         if (!v) continue;
         for (int64_t k = 0; k < s.m; k++) scale(room + k * s.m, s.m, 1, fixed_sign(room + k * s.m, s.m, 1));
-        transpose_into(v, room, s.m, s.m);
+        TYPED(transpose_into)(v, room, s.m, s.m);
         v += square;
     }
     return 0;
 }
 
-int linalg_eigh(const char *op, Matrices s, const double *a, bool upper, double *w, double *v,
-                MatrixFault *fault)
+int TYPED(linalg_eigh)(const char *op, Matrices s, const REAL *a, bool upper, REAL *w, REAL *v,
+                       MatrixFault *fault)
 {
-    const Lapack *lapack = lapack_open(op);
+    const LapackReal *lapack = open_lapack(op);
     if (!lapack) return -1;
     if (s.batch == 0 || s.m == 0) return 0;
-    const size_t doubles = (size_t)(3 * s.m * s.m + 6 * s.m + 1) * sizeof(double),
+    const size_t doubles = (size_t)(3 * s.m * s.m + 6 * s.m + 1) * sizeof(REAL),
                  bytes = doubles + (size_t)(3 + 5 * s.m) * sizeof(int);
-    double *room = tg_alloc(bytes);
+    REAL *room = tg_alloc(bytes);
     if (!room) return fail_memory(op);
     const int status = eigh_each(lapack, s, a, upper, w, v, room, fault);
     tg_free(room, bytes);

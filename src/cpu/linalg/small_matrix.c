@@ -1,74 +1,118 @@
 /* small_matrix.c - LU, Cholesky and triangular systems of small matrices (small_matrix.h). */
 #include <math.h>
 #include "linalg.h"
+#include "cpu/vectors.h"
 #include "small_matrix.h"
 
-/* y -= c x */
-static void subtract(double *y, const double *x, double c, int64_t n)
+/* Vectors by hand: this room is compiled for size. */
+typedef REAL V __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
+enum { ONE = 16 / sizeof(REAL), STEP = 4 * ONE };
+
+void TYPED(subtract_line)(REAL *y, const REAL *x, REAL c, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] -= c * x[i];
+    int64_t i = 0;
+    for (; i + STEP <= n; i += STEP) UNROLL
+    for (int k = 0; k < STEP; k += ONE) *(V *)(y + i + k) -= c * *(const V *)(x + i + k);
+    for (; i < n; i++) y[i] -= c * x[i];
 }
 
-static void divide(double *y, double c, int64_t n)
+REAL TYPED(dot_line)(const REAL *x, const REAL *y, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] /= c;
+    V lane[4] = { { 0 } };
+    REAL sum = 0;
+    int64_t i = 0;
+    for (; i + STEP <= n; i += STEP) UNROLL
+    for (int k = 0; k < 4; k++) lane[k] += *(const V *)(x + i + k * ONE) * *(const V *)(y + i + k * ONE);
+    for (; i < n; i++) sum += x[i] * y[i];
+    lane[0] = (lane[0] + lane[1]) + (lane[2] + lane[3]);
+    for (int k = 0; k < ONE; k++) sum += lane[0][k];
+    return sum;
 }
 
-static void exchange(double *x, double *y, int64_t n)
+void TYPED(divide_line)(REAL *y, REAL c, int64_t n)
 {
-    for (int64_t i = 0; i < n && x != y; i++) {
-        const double was = x[i];
+    int64_t i = 0;
+    for (; i + ONE <= n; i += ONE) *(V *)(y + i) /= c;
+    for (; i < n; i++) y[i] /= c;
+}
+
+void TYPED(exchange_lines)(REAL *x, REAL *y, int64_t n)
+{
+    int64_t i = x == y ? n : 0;
+    for (; i + ONE <= n; i += ONE) {
+        const V was = *(V *)(x + i);
+        *(V *)(x + i) = *(V *)(y + i), *(V *)(y + i) = was;
+    }
+    for (; i < n; i++) {
+        const REAL was = x[i];
         x[i] = y[i], y[i] = was;
     }
 }
 
 /* ---- LU -------------------------------------------------------------------------------------- */
 
-void transpose_into(double *to, const double *from, int64_t rows, int64_t columns)
+/* In squares: lines of memory that are read or written again are still in the cache. */
+void TYPED(transpose_part)(REAL *to, int64_t to_ld, const REAL *from, int64_t from_ld, int64_t rows,
+                           int64_t columns)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
+    enum { SIDE = 8 };
+    for (int64_t above = 0; above < rows; above += SIDE)
+        for (int64_t left = 0; left < columns; left += SIDE) {
+            const int64_t height = above + SIDE < rows ? SIDE : rows - above,
+                          width = left + SIDE < columns ? SIDE : columns - left;
+            REAL *y = to + left * to_ld + above;
+            const REAL *x = from + above * from_ld + left;
+            for (int64_t j = 0; j < width; j++, y += to_ld, x++) {
+                if (height == SIDE) UNROLL
+                for (int64_t i = 0; i < SIDE; i++) y[i] = x[i * from_ld];
+                else for (int64_t i = 0; i < height; i++) y[i] = x[i * from_ld]; }
+        }
 }
 
-int64_t small_lu(double *a, int64_t m, int64_t n, int *pivots)
+void TYPED(transpose_into)(REAL *to, const REAL *from, int64_t rows, int64_t columns)
+{
+    TYPED(transpose_part)(to, rows, from, columns, rows, columns);
+}
+
+int64_t TYPED(small_lu)(REAL *a, int64_t m, int64_t n, int *pivots)
 {
     int64_t zero = 0;
     for (int64_t k = 0; k < (m < n ? m : n); k++) {
         int64_t best = k;
         for (int64_t i = k + 1; i < m; i++)
-            if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
+            if (MAGNITUDE(a[i * n + k]) > MAGNITUDE(a[best * n + k])) best = i;
         pivots[k] = (int)best;
-        exchange(a + k * n, a + best * n, n);
-        const double pivot = a[k * n + k];
+        TYPED(exchange_lines)(a + k * n, a + best * n, n);
+        const REAL pivot = a[k * n + k];
         if (pivot == 0) {
             if (!zero) zero = k + 1;
             continue;
         }
         for (int64_t i = k + 1; i < m; i++) {
             a[i * n + k] /= pivot;
-            subtract(a + i * n + k + 1, a + k * n + k + 1, a[i * n + k], n - k - 1);
+            TYPED(subtract_line)(a + i * n + k + 1, a + k * n + k + 1, a[i * n + k], n - k - 1);
         }
     }
     return zero;
 }
 
-void small_lu_solve(const double *lu, int64_t n, const int *pivots, double *b, int64_t columns)
+void TYPED(small_lu_solve)(const REAL *lu, int64_t n, const int *pivots, REAL *b, int64_t columns)
 {
-    for (int64_t k = 0; k < n; k++) exchange(b + k * columns, b + pivots[k] * columns, columns);
-    small_triangular(lu, b, n, columns, false, true, true);
-    small_triangular(lu, b, n, columns, true, true, false);
+    for (int64_t k = 0; k < n; k++) TYPED(exchange_lines)(b + k * columns, b + pivots[k] * columns, columns);
+    TYPED(small_triangular)(lu, b, n, columns, false, true, true);
+    TYPED(small_triangular)(lu, b, n, columns, true, true, false);
 }
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
-int64_t small_cholesky(double *a, int64_t n, int64_t ld)
+int64_t TYPED(small_cholesky)(REAL *a, int64_t n, int64_t ld)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++) {
-            double sum = a[i * ld + j];
+            REAL sum = a[i * ld + j];
             for (int64_t k = 0; k < j; k++) sum -= a[i * ld + k] * a[j * ld + k];
             if (i == j && !(sum > 0)) return i + 1;
-            a[i * ld + j] = i == j ? sqrt(sum) : sum / a[j * ld + j];
+            a[i * ld + j] = i == j ? (REAL)sqrt((double)sum) : sum / a[j * ld + j];
         }
     return 0;
 }
@@ -76,28 +120,28 @@ int64_t small_cholesky(double *a, int64_t n, int64_t ld)
 /* ---- triangles ------------------------------------------------------------------------------- */
 
 /* Row i of x from those before it, in the order of the triangle. */
-static void solve_left(const double *a, double *b, int64_t n, int64_t columns, bool upper, bool unit)
+static void solve_left(const REAL *a, REAL *b, int64_t n, int64_t columns, bool upper, bool unit)
 {
     for (int64_t step = 0; step < n; step++) {
         const int64_t i = upper ? n - 1 - step : step;
         for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); k++)
-            subtract(b + i * columns, b + k * columns, a[i * n + k], columns);
-        if (!unit) divide(b + i * columns, a[i * n + i], columns);
+            TYPED(subtract_line)(b + i * columns, b + k * columns, a[i * n + k], columns);
+        if (!unit) TYPED(divide_line)(b + i * columns, a[i * n + i], columns);
     }
 }
 
 /* One row x of x a = b: each element, once known, is taken off those after it. */
-static void solve_right(const double *a, double *b, int64_t n, bool upper, bool unit)
+static void solve_right(const REAL *a, REAL *b, int64_t n, bool upper, bool unit)
 {
     for (int64_t step = 0; step < n; step++) {
         const int64_t j = upper ? step : n - 1 - step, from = upper ? j + 1 : 0;
         if (!unit) b[j] /= a[j * n + j];
-        subtract(b + from, a + j * n + from, b[j], upper ? n - j - 1 : j);
+        TYPED(subtract_line)(b + from, a + j * n + from, b[j], upper ? n - j - 1 : j);
     }
 }
 
-void small_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left,
-                      bool unit)
+void TYPED(small_triangular)(const REAL *a, REAL *b, int64_t rows, int64_t columns, bool upper, bool left,
+                             bool unit)
 {
     if (left) solve_left(a, b, rows, columns, upper, unit);
     for (int64_t i = 0; !left && i < rows; i++) solve_right(a, b + i * columns, columns, upper, unit);
@@ -105,12 +149,13 @@ void small_triangular(const double *a, double *b, int64_t rows, int64_t columns,
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-int linalg_halvings(double *norm, int64_t n)
+int TYPED(linalg_halvings)(REAL *norm, int64_t n, double bound)
 {
     int most = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int s = norm[i] > 0.5 && isfinite(norm[i]) ? (int)ceil(log2(norm[i])) + 1 : 0;
-        norm[i] = ldexp(1, -s);
+        const double size = (double)norm[i] / bound;
+        const int s = size > 1 && isfinite(norm[i]) ? (int)ceil(log2(size)) : 0;
+        norm[i] = (REAL)ldexp(1, -s);
         if (s > most) most = s;
     }
     return most;

@@ -5,26 +5,36 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "real.h"
 
 #pragma GCC visibility push(hidden)
 
 enum { SMALL_MATRIX = 64 }; /* rows, and below */
 
-void transpose_into(double *to, const double *from, int64_t rows, int64_t columns); /* to [columns, rows] */
+/* to [columns, rows]; ld: the distance of rows. */
+void TYPED(transpose_into)(REAL *to, const REAL *from, int64_t rows, int64_t columns);
+void TYPED(transpose_part)(REAL *to, int64_t to_ld, const REAL *from, int64_t from_ld, int64_t rows,
+                           int64_t columns);
+
+/* y -= c x, y /= c, x and y exchanged, and x y, of n elements. */
+void TYPED(subtract_line)(REAL *y, const REAL *x, REAL c, int64_t n);
+void TYPED(divide_line)(REAL *y, REAL c, int64_t n);
+void TYPED(exchange_lines)(REAL *x, REAL *y, int64_t n);
+REAL TYPED(dot_line)(const REAL *x, const REAL *y, int64_t n);
 
 /* a [m, n] = p l u in place, l of unit diagonal; row k was exchanged with row pivots[k].  0, or 1 + the first
  * k whose pivot is 0. */
-int64_t small_lu(double *a, int64_t m, int64_t n, int *pivots);
-void small_lu_solve(const double *lu, int64_t n, const int *pivots, double *b,
-                    int64_t columns); /* b [n, columns] in place */
+int64_t TYPED(small_lu)(REAL *a, int64_t m, int64_t n, int *pivots);
+void TYPED(small_lu_solve)(const REAL *lu, int64_t n, const int *pivots, REAL *b,
+                           int64_t columns); /* b [n, columns] in place */
 
 /* The lower triangle of a, of rows ld apart, becomes l with l l^T = a.  0, or the order of the first
  * leading minor that is not positive. */
-int64_t small_cholesky(double *a, int64_t n, int64_t ld);
+int64_t TYPED(small_cholesky)(REAL *a, int64_t n, int64_t ld);
 
 /* b becomes x with a x = b, or x a = b without left, b [rows, columns]. */
-void small_triangular(const double *a, double *b, int64_t rows, int64_t columns, bool upper, bool left,
-                      bool unit);
+void TYPED(small_triangular)(const REAL *a, REAL *b, int64_t rows, int64_t columns, bool upper, bool left,
+                             bool unit);
 
 #pragma GCC visibility pop
 #endif

@@ -5,40 +5,41 @@
 #include "small_matrix.h"
 #include "device/host.h"
 
-int linalg_triangular(const char *op, Matrices s, const double *a, double *x, bool upper, bool left,
-                      bool unit)
+int TYPED(linalg_triangular)(const char *op, Matrices s, const REAL *a, REAL *x, bool upper, bool left,
+                             bool unit)
 {
     const int64_t n = left ? s.m : s.n;
     if (s.m == 0 || s.n == 0) return 0;
     for (int64_t i = 0; i < s.batch; i++, a += n * n, x += s.m * s.n) {
-        if (n <= SMALL_MATRIX) small_triangular(a, x, s.m, s.n, upper, left, unit);
-        else if (block_triangular(a, x, s.m, s.n, upper, left, unit)) return fail_memory(op);
+        if (n <= SMALL_MATRIX) TYPED(small_triangular)(a, x, s.m, s.n, upper, left, unit);
+        else if (TYPED(block_triangular)(a, x, s.m, s.n, upper, left, unit)) return fail_memory(op);
     }
     return 0;
 }
 
-static void clear_triangle(double *l, int64_t n, bool lower)
+static void clear_triangle(REAL *l, int64_t n, bool lower)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = lower ? 0 : i + 1; j < (lower ? i : n); j++) l[i * n + j] = 0;
 }
 
 /* The upper factor is the lower one of the transpose, transposed. */
-static int64_t factor(const double *a, double *l, int64_t n, bool upper, double *room)
+static int64_t factor_triangle(const REAL *a, REAL *l, int64_t n, bool upper, REAL *room)
 {
-    double *lower = upper ? room : l;
-    if (upper) transpose_into(lower, a, n, n);
+    REAL *lower = upper ? room : l;
+    if (upper) TYPED(transpose_into)(lower, a, n, n);
     else memcpy(lower, a, (size_t)(n * n) * sizeof *l);
-    const int64_t order = n <= SMALL_MATRIX ? small_cholesky(lower, n, n) : block_cholesky(lower, n);
-    if (upper) transpose_into(l, lower, n, n);
+    const int64_t order =
+        n <= SMALL_MATRIX ? TYPED(small_cholesky)(lower, n, n) : TYPED(block_cholesky)(lower, n);
+    if (upper) TYPED(transpose_into)(l, lower, n, n);
     return order;
 }
 
-static int factor_each(const char *op, Matrices s, const double *a, double *l, bool upper, double *room,
+static int factor_each(const char *op, Matrices s, const REAL *a, REAL *l, bool upper, REAL *room,
                        MatrixFault *fault)
 {
     for (int64_t i = 0; i < s.batch; i++, a += s.m * s.m, l += s.m * s.m) {
-        const int64_t order = factor(a, l, s.m, upper, room);
+        const int64_t order = factor_triangle(a, l, s.m, upper, room);
         if (order < 0) return fail_memory(op);
         if (order) {
             *fault = (MatrixFault){ MATRIX_INDEFINITE, i, order };
@@ -49,10 +50,10 @@ static int factor_each(const char *op, Matrices s, const double *a, double *l, b
     return 0;
 }
 
-int linalg_cholesky(const char *op, Matrices s, const double *a, double *l, bool upper, MatrixFault *fault)
+int TYPED(linalg_cholesky)(const char *op, Matrices s, const REAL *a, REAL *l, bool upper, MatrixFault *fault)
 {
     const size_t bytes = (size_t)(s.m * s.m) * sizeof *l;
-    double *room = upper && s.m ? tg_alloc(bytes) : NULL;
+    REAL *room = upper && s.m ? tg_alloc(bytes) : NULL;
     if (s.m == 0) return 0;
     if (upper && !room) return fail_memory(op);
     const int status = factor_each(op, s, a, l, upper, room, fault);

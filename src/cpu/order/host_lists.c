@@ -40,13 +40,9 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 
 int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at)
 {
-    enum { LANES = 4 };
-    int64_t most = least - 1, lane[LANES] = { most, most, most, most }, signs = 0, i = 0;
-    for (; i + LANES <= n; i += LANES) UNROLL
-    for (int k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k], signs |= x[i + k];
-    for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0], signs |= x[i];
-    for (int k = 0; k < LANES; k++) most = lane[k] > most ? lane[k] : most;
-    for (i = 0; signs < 0; i++)
+    int64_t most = least - 1, low = 0;
+    for (int64_t i = 0; i < n; i++) most = x[i] > most ? x[i] : most, low = x[i] < low ? x[i] : low;
+    for (int64_t i = 0; low < 0; i++)
         if (x[i] < 0) return *bad_at = i, -1;
     return most == INT64_MAX ? most : most + 1;
 }
@@ -57,19 +53,14 @@ void bincount(const int64_t *x, int64_t n, int64_t *counts)
 }
 
 void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
-                       double *others)
+                       double *odd)
 {
-    double *const more[3] = { others ? others : sums, others ? others + bins : sums,
-                              others ? others + 2 * bins : sums };
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
+    for (int64_t i = 0; i + 1 < n; i += 2) {
         sums[x[i]] += weight[i];
-        UNROLL
-        for (int k = 0; k < 3; k++) more[k][x[i + 1 + k]] += weight[i + 1 + k];
+        odd[x[i + 1]] += weight[i + 1];
     }
-    for (; i < n; i++) sums[x[i]] += weight[i];
-    for (int64_t k = 0; k < bins && others; k++)
-        sums[k] += others[k] + (others[bins + k] + others[2 * bins + k]);
+    if (n % 2) sums[x[n - 1]] += weight[n - 1];
+    for (int64_t k = 0; k < bins && odd != sums; k++) sums[k] += odd[k];
 }
 
 int64_t finite_range(const double *x, int64_t n, double *min, double *max)

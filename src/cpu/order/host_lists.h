@@ -21,10 +21,9 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 /* bincount_size - the largest of n integers plus one, at least `least`; -1 and *bad_at: one is negative. */
 int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at);
 void bincount(const int64_t *x, int64_t n, int64_t *counts);
-/* bincount_weighted - of four weights three go into the zeros of others [3, bins], added to sums in the end:
- * few bins are hit again before a sum is there.  others may be NULL. */
+/* bincount_weighted - every other weight goes into `odd`, added to sums in the end; it may be sums. */
 void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
-                       double *others);
+                       double *odd);
 
 /* histogram - counts of the elements in bins equal parts of [min, max]; others are not counted.
  * finite_range - the least and the largest of n > 0 elements; not -1: the place of one that is not finite. */

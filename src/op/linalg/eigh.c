@@ -19,12 +19,13 @@ static int decompose(OpCall *c, bool vectors)
     const Matrices s = matrices_of(op_input(c, 0));
     const bool upper = ((const TensorEighArgs *)op_params(c))->upper;
     MatrixFault fault = { 0 };
-    const double *a = op_input_f64(c, 0);
-    double *w = op_output_f64(c, 0), *v = vectors ? op_output_f64(c, 1) : NULL;
+    const void *a = array_in(c, 0);
+    void *w = array_out(c, 0), *v = vectors ? array_out(c, 1) : NULL;
     if (!a || !w || (vectors && !v)) return -1;
     if (s.m > 16000)
         return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
-    return linalg_eigh(c->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault) : 0;
+    return LINALG(op_input(c, 0)->dtype, eigh, c->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault)
+                                                                                   : 0;
 }
 
 static int core_forward(OpCall *c) { return decompose(c, true); }
@@ -78,7 +79,7 @@ static const TensorOp core_values = { .name = "eigvalsh",
 /* The gradient reads the vectors: they are computed where there is a graph. */
 static int values_compose(OpCall *c)
 {
-    Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
+    Tensor *x = in_wide(c, 0), *y[2] = { NULL, NULL };
     const bool alone = !x || grad_off || !on_graph(x);
     op_apply(alone ? &core_values : &core, &x, 1, op_params(c), c->site, y, alone ? 1 : 2);
     return set_rounded(c, 0, y[0]);

@@ -33,7 +33,7 @@ static int core_shape(OpCall *c)
 {
     const Tensor *a = op_input(c, 0);
     const Matrices s = matrices_of(a);
-    if (op_set_output(c, 0, shape_of(a), TENSOR_F64)) return -1;
+    if (op_set_output(c, 0, shape_of(a), (TensorDtype)a->dtype)) return -1;
     return set_vectors(c, 1, a, least(s.m, s.n), TENSOR_I32) || set_vectors(c, 2, a, s.m, TENSOR_I64) ? -1
                                                                                                       : 0;
 }
@@ -43,11 +43,11 @@ static int core_forward(OpCall *c)
     const Matrices s = matrices_of(op_input(c, 0));
     const bool singular_too = ((const LuParams *)op_params(c))->singular_too;
     MatrixFault fault = { 0 };
-    const double *a = op_input_f64(c, 0);
-    double *lu = op_output_f64(c, 0);
+    const void *a = array_in(c, 0);
+    void *lu = array_out(c, 0);
     if (!a || !lu) return -1;
-    return linalg_lu(c->name, s, a, lu, op_output(c, 1)->data, op_output(c, 2)->data,
-                     singular_too ? NULL : &fault)
+    return LINALG(op_input(c, 0)->dtype, lu, c->name, s, a, lu, op_output(c, 1)->data, op_output(c, 2)->data,
+                  singular_too ? NULL : &fault)
                ? matrix_fault(c, &fault)
                : 0;
 }
@@ -112,7 +112,7 @@ static const TensorOp core = { .name = "lu",
 
 static int factors(OpCall *c, bool singular_too, Tensor *f[3])
 {
-    Tensor *a = in_f64(c, 0);
+    Tensor *a = in_wide(c, 0);
     return op_apply(&core, &a, 1, &(LuParams){ singular_too }, c->site, f, 3) < 0 ? -1 : 0;
 }
 
@@ -128,7 +128,7 @@ static int lu_compose(OpCall *c)
     Tensor *p = tensor_eq(column, tensor_unsqueeze(f[2], -2));
     Tensor *l = tensor_tril(tensor_narrow(f[0], -1, 0, k), .diagonal = -1),
            *u = tensor_narrow(f[0], -2, 0, k);
-    if (l) l = tensor_add(l, tensor_to_device(tensor_eye(s.m, k, TENSOR_F64), here));
+    if (l) l = tensor_add(l, tensor_to_device(tensor_eye(s.m, k, (TensorDtype)l->dtype), here));
     if (op_set_result(c, 0, p ? tensor_to(p, (TensorDtype)op_input(c, 0)->dtype) : NULL)) return -1;
     return set_rounded(c, 1, l) || set_rounded(c, 2, tensor_triu(u)) ? -1 : 0;
 }
@@ -178,7 +178,7 @@ static int solve_compose(OpCall *c)
 {
     const TensorLuSolveArgs *p = op_params(c);
     const bool turned = p->adjoint == p->left; /* a^T x = b; x a = b is a^T x^T = b^T */
-    Tensor *lu = in_f64(c, 0), *b = in_f64(c, 2), *rows = rows_of(c);
+    Tensor *lu = in_wide(c, 0), *b = in_wide(c, 2), *rows = rows_of(c);
     if (!lu || !b || !rows) return -1;
     if (!p->left) b = tensor_mT(b);
     expand_batches(&lu, &b);

@@ -44,7 +44,11 @@ int check_batches(OpCall *c, int i, int j)
 
 /* ---- dtypes, batches ------------------------------------------------------------------------- */
 
-Tensor *in_f64(OpCall *c, int i) { return tensor_to(op_input(c, i), TENSOR_F64); }
+Tensor *in_wide(OpCall *c, int i)
+{
+    Tensor *x = op_input(c, i);
+    return x->dtype == TENSOR_F32 ? x : tensor_to(x, TENSOR_F64);
+}
 
 int set_rounded(OpCall *c, int k, Tensor *y)
 {
@@ -55,7 +59,7 @@ int set_rounded(OpCall *c, int k, Tensor *y)
 int linalg_compose(OpCall *c, const TensorOp *core)
 {
     Tensor *x[2], *y[3];
-    for (int i = 0; i < c->n; i++) x[i] = in_f64(c, i);
+    for (int i = 0; i < c->n; i++) x[i] = in_wide(c, i);
     const int n = op_apply(core, x, c->n, op_params(c), c->site, y, 3);
     for (int k = 0; k < n; k++)
         if (set_rounded(c, k, y[k])) return -1;
@@ -98,11 +102,11 @@ Tensor *identity_like(const Tensor *a)
     const int64_t n = a->shape[a->ndim - 1];
     if (!on_host(a->place)) {
         Tensor *i = numbers_on(n, TENSOR_I64, a->place);
-        return tensor_to(tensor_eq(tensor_unsqueeze(i, 1), i), TENSOR_F64);
+        return tensor_to(tensor_eq(tensor_unsqueeze(i, 1), i), (TensorDtype)a->dtype);
     }
     Tensor *eye = own(new_tensor(SHAPE(n, n), TENSOR_F64, a->place));
     if (eye) host_identity(eye->data, n);
-    return eye;
+    return tensor_to(eye, (TensorDtype)a->dtype);
 }
 
 Tensor *over_matrices(Tensor *x) { return tensor_unsqueeze(tensor_unsqueeze(x, -1), -1); }

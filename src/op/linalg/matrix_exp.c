@@ -1,20 +1,23 @@
 /* matrix_exp.c - e^x = sum x^k / k! of square matrices.
  *
  * Scaling and squaring (Higham 2005): e^x = (e^(x / 2^s))^(2^s), s so that the 1-norm of x / 2^s is at most
- * 1/2, where the 16 terms below are exact to 1/2^17 / 17! = 2e-20.  Their polynomial takes 6 products
- * (Paterson and Stockmeyer 1973), ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of
- * degree 4. It is made of ops, in f64, and so is its gradient. */
+ * 1/2, where the 16 terms below are exact to 1/2^17 / 17! = 2e-20; in f32 at most 1, exact to 3e-15, for each
+ * squaring doubles the error.  Their polynomial takes 6 products (Paterson and Stockmeyer 1973),
+ * ((b3 x^4 + b2) x^4 + b1) x^4 + b0, each b of degree 3, the first of degree 4.  It is made of ops, in f64 or
+ * f32, and so is its gradient. */
 #include "cpu/linalg/linalg.h"
 #include "matrices.h"
 
 static int shape(OpCall *c) { return check_square(c, 0); }
 
+static double bound_of(const Tensor *x) { return x->dtype == TENSOR_F32 ? 1 : .5; }
+
 /* The same as linalg_halvings on another device than the CPU, which is asked for the largest s: so many are
  * the squarings. */
 static Tensor *scales_there(Tensor *norm, int *most)
 {
-    Tensor *large = tensor_logical_and(tensor_gt_scalar(norm, .5), tensor_isfinite(norm)),
-           *s = tensor_add_scalar(tensor_ceil(tensor_log2(norm)), 1);
+    Tensor *large = tensor_logical_and(tensor_gt_scalar(norm, bound_of(norm)), tensor_isfinite(norm)),
+           *s = tensor_ceil(tensor_log2(tensor_div_scalar(norm, bound_of(norm))));
     s = large ? tensor_where(large, s, tensor_zeros_like(norm)) : NULL;
     const double largest = s ? tensor_item(tensor_max(s)) : 0;
     *most = largest > 0 ? (int)largest : 0;
@@ -29,7 +32,7 @@ static Tensor *scales(Tensor *x, int *most)
     TENSOR_NO_GRAD
         by = tensor_amax(tensor_sum(tensor_abs(x), .dim = -2, .keepdim = true), .dim = -1, .keepdim = true);
     if (!by || !on_host(x->place)) return by ? scales_there(by, most) : NULL;
-    *most = linalg_halvings(by->data, by->numel);
+    *most = LINALG(by->dtype, halvings, by->data, by->numel, bound_of(by));
     return by;
 }
 
@@ -46,7 +49,7 @@ static Tensor *terms(Tensor *const power[5], int k, int n)
 
 static int matrix_exp(OpCall *c)
 {
-    Tensor *x = in_f64(c, 0), *power[5];
+    Tensor *x = in_wide(c, 0), *power[5];
     if (!x) return -1;
     int most = 0;
     Tensor *by = x->numel ? scales(x, &most) : tensor_ones_like(x);

@@ -23,10 +23,10 @@ static int core_shape(OpCall *c)
 
 static int core_forward(OpCall *c)
 {
-    const double *a = op_input_f64(c, 0);
-    double *q = op_output_f64(c, 0), *r = op_output_f64(c, 1);
+    const void *a = array_in(c, 0);
+    void *q = array_out(c, 0), *r = array_out(c, 1);
     if (!a || !q || !r) return -1;
-    return linalg_qr(c->name, matrices_of(op_input(c, 0)), a, is_complete(c), q, r);
+    return LINALG(op_input(c, 0)->dtype, qr, c->name, matrices_of(op_input(c, 0)), a, is_complete(c), q, r);
 }
 
 /* m >= n, or r = r1: dq or dr may be NULL. */

@@ -23,23 +23,29 @@ typedef struct CoreParams {
 static int core_shape(OpCall *c)
 {
     const Tensor *b = op_input(c, 1);
-    return op_set_output(c, 0, shape_of(b), TENSOR_F64) ||
+    return op_set_output(c, 0, shape_of(b), (TensorDtype)b->dtype) ||
                    op_set_output(c, 1, (TensorShape){ b->ndim - 2, b->shape }, TENSOR_I32)
                ? -1
                : 0;
 }
 
-static int core_forward(OpCall *c)
+/* b may be NULL: the identity. */
+static int solve_into(OpCall *c, Matrices s, const void *a, const void *b)
 {
     MatrixFault fault = { 0 };
     const bool check = ((const CoreParams *)op_params(c))->check;
-    const double *a = op_input_f64(c, 0), *b = op_input_f64(c, 1);
-    double *x = op_output_f64(c, 0);
+    void *x = array_out(c, 0);
     int32_t *info = op_output(c, 1)->data;
-    if (!a || !b || !x) return -1;
-    return linalg_solve(c->name, matrices_of(op_input(c, 1)), a, b, x, info, check ? &fault : NULL)
+    if (!a || !x) return -1;
+    return LINALG(op_input(c, 0)->dtype, solve, c->name, s, a, b, x, info, check ? &fault : NULL)
                ? matrix_fault(c, &fault)
                : 0;
+}
+
+static int core_forward(OpCall *c)
+{
+    const void *b = array_in(c, 1);
+    return b ? solve_into(c, matrices_of(op_input(c, 1)), array_in(c, 0), b) : -1;
 }
 
 static const TensorOp core;
@@ -71,6 +77,41 @@ static const TensorOp core = { .name = "solve",
                                .shape = core_shape,
                                .forward = core_forward,
                                .backward = core_backward };
+
+/* ---- a^-1 ------------------------------------------------------------------------------------ */
+
+static int inverse_shape(OpCall *c)
+{
+    const Tensor *a = op_input(c, 0);
+    return op_set_output(c, 0, shape_of(a), (TensorDtype)a->dtype) ||
+                   op_set_output(c, 1, (TensorShape){ a->ndim - 2, a->shape }, TENSOR_I32)
+               ? -1
+               : 0;
+}
+
+static int inverse_forward(OpCall *c)
+{
+    return solve_into(c, matrices_of(op_input(c, 0)), array_in(c, 0), NULL);
+}
+
+static int inverse_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    Tensor *turned = tensor_mT(op_saved_output(c, 0));
+    dx[0] = tensor_neg(tensor_matmul(turned, tensor_matmul(dy, turned)));
+    return dx[0] ? 0 : -1;
+}
+
+static const TensorOp core_inverse = { .name = "solve",
+                                       .autocast = AUTOCAST_CPU_F32,
+                                       .arity = 1,
+                                       .outputs = 2,
+                                       .keep = KEEP_OUTPUT(0),
+                                       .params = sizeof(CoreParams),
+                                       .shape = inverse_shape,
+                                       .forward = inverse_forward,
+                                       .backward = inverse_backward };
+
+/* ---- the ops --------------------------------------------------------------------------------- */
 
 static int check_system(OpCall *c, bool left)
 {
@@ -111,7 +152,7 @@ static Tensor *info_of(const Tensor *a, Tensor *info)
 
 static Tensor *solution(OpCall *c, bool left, bool check, Tensor **info)
 {
-    Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
+    Tensor *a = in_wide(c, 0), *b = in_wide(c, 1);
     if (!a || !b) return NULL;
     const bool vectors = is_vectors(a, b);
     if (vectors) b = tensor_unsqueeze(b, -1);
@@ -137,9 +178,10 @@ static int solve_ex_compose(OpCall *c)
 
 static Tensor *inverse(OpCall *c, bool check, Tensor **info)
 {
-    Tensor *a = in_f64(c, 0), *eye = a ? identity_like(a) : NULL;
-    expand_batches(&a, &eye);
-    return a && eye ? solved(a, eye, check, info) : NULL;
+    Tensor *a = in_wide(c, 0), *y[2] = { NULL, NULL };
+    op_apply(&core_inverse, &a, 1, &(CoreParams){ check }, SITE, y, 2);
+    if (info) *info = y[1];
+    return y[0];
 }
 
 static int inv_compose(OpCall *c) { return set_rounded(c, 0, inverse(c, true, NULL)); }
@@ -226,7 +268,7 @@ REGISTER_OPS(&op_solve, &op_inv, &op_solve_ex, &op_inv_ex);
 static int set_numbers(OpCall *c, int k)
 {
     const Tensor *x = op_input(c, 0);
-    return op_set_output(c, k, (TensorShape){ x->ndim - 2, x->shape }, TENSOR_F64);
+    return op_set_output(c, k, (TensorShape){ x->ndim - 2, x->shape }, (TensorDtype)x->dtype);
 }
 
 static int det_shape(OpCall *c) { return set_numbers(c, 0); }
@@ -236,10 +278,12 @@ static int det_forward(OpCall *c)
 {
     const Tensor *x = op_input(c, 0);
     Tensor *singular = own(new_tensor((TensorShape){ x->ndim - 2, x->shape }, TENSOR_BOOL, &cpu_place));
-    const double *a = op_input_f64(c, 0);
-    double *det = op_output_f64(c, 0);
+    const void *a = array_in(c, 0);
+    void *det = array_out(c, 0);
     if (!singular || !a || !det) return -1;
-    return linalg_det(c->name, matrices_of(x), a, det, singular->data) ? -1 : op_save(c, singular);
+    return LINALG(op_input(c, 0)->dtype, det, c->name, matrices_of(x), a, det, singular->data)
+               ? -1
+               : op_save(c, singular);
 }
 
 /* a, with matrices that cannot fail in the place of those that are masked. */
@@ -271,9 +315,9 @@ static Tensor *cofactors_by_svd(Tensor *a)
 /* 1, 2, ..., n on the diagonal: singular values that lie apart. */
 static Tensor *spread_like(const Tensor *a)
 {
-    Tensor *x = identity_like(a);
-    if (x) host_count_diagonal(x->data, a->shape[a->ndim - 1]);
-    return x;
+    Tensor *x = own(new_tensor(SHAPE(a->shape[a->ndim - 1], a->shape[a->ndim - 1]), TENSOR_F64, a->place));
+    if (x) host_identity(x->data, a->shape[a->ndim - 1]), host_count_diagonal(x->data, a->shape[a->ndim - 1]);
+    return tensor_to(x, (TensorDtype)a->dtype);
 }
 
 static int det_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -292,10 +336,10 @@ static int det_backward(OpCall *c, Tensor *dy, Tensor **dx)
 
 static int slogdet_forward(OpCall *c)
 {
-    const double *a = op_input_f64(c, 0);
-    double *sign = op_output_f64(c, 0), *log = op_output_f64(c, 1);
+    const void *a = array_in(c, 0);
+    void *sign = array_out(c, 0), *log = array_out(c, 1);
     if (!a || !sign || !log) return -1;
-    return linalg_slogdet(c->name, matrices_of(op_input(c, 0)), a, sign, log);
+    return LINALG(op_input(c, 0)->dtype, slogdet, c->name, matrices_of(op_input(c, 0)), a, sign, log);
 }
 
 static int slogdet_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -330,14 +374,14 @@ static int det_compose(OpCall *c) { return linalg_compose(c, &core_det); }
 
 static int slogdet_compose(OpCall *c)
 {
-    Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
+    Tensor *x = in_wide(c, 0), *y[2] = { NULL, NULL };
     op_apply(&core_slogdet, &x, 1, NULL, c->site, y, 2);
     return set_rounded(c, 0, y[0] ? tensor_detach(y[0]) : NULL) || set_rounded(c, 1, y[1]) ? -1 : 0;
 }
 
 static int logdet_compose(OpCall *c)
 {
-    Tensor *x = in_f64(c, 0), *y[2] = { NULL, NULL };
+    Tensor *x = in_wide(c, 0), *y[2] = { NULL, NULL };
     if (op_apply(&core_slogdet, &x, 1, NULL, c->site, y, 2) < 0) return -1;
     return set_rounded(c, 0, tensor_where(tensor_lt_scalar(y[0], 0), tensor_full_like(y[1], NAN), y[1]));
 }

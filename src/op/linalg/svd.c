@@ -24,10 +24,10 @@ static int core_forward(OpCall *c)
 {
     const bool full = ((const TensorSvdArgs *)op_params(c))->full_matrices;
     MatrixFault fault = { 0 };
-    const double *a = op_input_f64(c, 0);
-    double *u = op_output_f64(c, 0), *s = op_output_f64(c, 1), *vh = op_output_f64(c, 2);
+    const void *a = array_in(c, 0);
+    void *u = array_out(c, 0), *s = array_out(c, 1), *vh = array_out(c, 2);
     if (!a || !u || !s || !vh) return -1;
-    return linalg_svd(c->name, matrices_of(op_input(c, 0)), a, full, u, s, vh, &fault)
+    return LINALG(op_input(c, 0)->dtype, svd, c->name, matrices_of(op_input(c, 0)), a, full, u, s, vh, &fault)
                ? matrix_fault(c, &fault)
                : 0;
 }
@@ -122,10 +122,11 @@ static int values_shape(OpCall *c)
 static int values_forward(OpCall *c)
 {
     MatrixFault fault = { 0 };
-    const double *a = op_input_f64(c, 0);
-    double *s = op_output_f64(c, 0);
+    const void *a = array_in(c, 0);
+    void *s = array_out(c, 0);
     if (!a || !s) return -1;
-    const int status = linalg_svd(c->name, matrices_of(op_input(c, 0)), a, false, NULL, s, NULL, &fault);
+    const int status = LINALG(op_input(c, 0)->dtype, svd, c->name, matrices_of(op_input(c, 0)), a, false,
+                              NULL, s, NULL, &fault);
     return status ? matrix_fault(c, &fault) : 0;
 }
 
@@ -146,7 +147,7 @@ static Tensor *singular_values(Tensor *a)
 
 static int shape(OpCall *c) { return check_matrix(c, 0); }
 static int compose(OpCall *c) { return linalg_compose(c, &core); }
-static int values_compose(OpCall *c) { return set_rounded(c, 0, singular_values(in_f64(c, 0))); }
+static int values_compose(OpCall *c) { return set_rounded(c, 0, singular_values(in_wide(c, 0))); }
 
 /* ---- the pseudo-inverse ---------------------------------------------------------------------- */
 
@@ -164,15 +165,30 @@ static Tensor *counted(Tensor *s, const TensorPinvArgs *p)
     return tensor_gt(s, tensor_clamp(tensor_mul_scalar(first, p->rtol), p->atol, INFINITY));
 }
 
+static Tensor *pinv_by_svd(OpCall *c)
+{
+    Tensor *f[3] = { NULL };
+    if (core_svd(op_input(c, 0), false, f)) return NULL;
+    Tensor *one = tensor_where(counted(f[1], op_params(c)), tensor_reciprocal(f[1]), tensor_zeros_like(f[1]));
+    return tensor_matmul(tensor_mul(tensor_mT(f[2]), columns_of(one)), tensor_mT(f[0]));
+}
+
+/* By QR where all singular values are certain to count. */
 static int pinv_forward(OpCall *c)
 {
-    Tensor *f[3] = { NULL }, *y = NULL;
-    if (!core_svd(op_input(c, 0), false, f)) {
-        Tensor *one =
-            tensor_where(counted(f[1], op_params(c)), tensor_reciprocal(f[1]), tensor_zeros_like(f[1]));
-        y = tensor_matmul(tensor_mul(tensor_mT(f[2]), columns_of(one)), tensor_mT(f[0]));
+    const TensorPinvArgs *p = op_params(c);
+    Tensor *x = op_input(c, 0), *out = op_output(c, 0);
+    const void *a = array_in(c, 0);
+    Tensor *y = own(new_tensor(shape_of(out), out->dtype, &cpu_place)),
+           *found = own(new_tensor((TensorShape){ x->ndim - 2, x->shape }, TENSOR_BOOL, &cpu_place));
+    if (!a || !y || !found ||
+        LINALG(x->dtype, pinv, c->name, matrices_of(x), a, p->atol, p->rtol, y->data, found->data))
+        return -1;
+    if (memchr(found->data, false, (size_t)found->numel)) {
+        Tensor *z = pinv_by_svd(c);
+        y = memchr(found->data, true, (size_t)found->numel) ? tensor_where(over_matrices(found), y, z) : z;
     }
-    return y ? raw_copy(op_output(c, 0), y) : -1;
+    return y ? raw_copy(out, y) : -1;
 }
 
 /* da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a), for a of constant rank. */
@@ -222,7 +238,7 @@ static int pinv_compose(OpCall *c) { return linalg_compose(c, &core_pinv); }
 
 static int rank_compose(OpCall *c)
 {
-    Tensor *s = singular_values(tensor_detach(in_f64(c, 0)));
+    Tensor *s = singular_values(tensor_detach(in_wide(c, 0)));
     return op_set_result(c, 0, s ? tensor_sum(counted(s, op_params(c)), -1) : NULL);
 }
 
@@ -239,7 +255,7 @@ static int lstsq_shape(OpCall *c)
 
 static int lstsq_compose(OpCall *c)
 {
-    Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
+    Tensor *a = in_wide(c, 0), *b = in_wide(c, 1);
     if (!a || !b) return -1;
     const Matrices s = matrices_of(a);
     const bool vectors = is_vectors(a, b);

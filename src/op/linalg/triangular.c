@@ -22,16 +22,20 @@ Tensor *core_triangular(Tensor *a, Tensor *b, bool upper, bool left, bool unit)
     return APPLY(&core_triangular_op, &p, a, b);
 }
 
-static int core_shape(OpCall *c) { return op_set_output(c, 0, shape_of(op_input(c, 1)), TENSOR_F64); }
+static int core_shape(OpCall *c)
+{
+    return op_set_output(c, 0, shape_of(op_input(c, 1)), (TensorDtype)op_input(c, 1)->dtype);
+}
 
 static int core_forward(OpCall *c)
 {
     const TensorSolveTriangularArgs *p = op_params(c);
-    const double *a = op_input_f64(c, 0), *b = op_input_f64(c, 1);
-    double *x = op_output_f64(c, 0);
+    const void *a = array_in(c, 0), *b = array_in(c, 1);
+    void *x = array_out(c, 0);
     if (!a || !b || !x) return -1;
-    memcpy(x, b, (size_t)op_count(c, 1) * sizeof *x);
-    return linalg_triangular(c->name, matrices_of(op_input(c, 1)), a, x, p->upper, p->left, p->unitriangular);
+    memcpy(x, b, (size_t)op_count(c, 1) * dtype_size(op_input(c, 1)->dtype));
+    return LINALG(op_input(c, 0)->dtype, triangular, c->name, matrices_of(op_input(c, 1)), a, x, p->upper,
+                  p->left, p->unitriangular);
 }
 
 static Tensor *triangle(Tensor *x, bool upper, bool strict)
@@ -81,7 +85,7 @@ static int triangular_shape(OpCall *c)
 static int triangular_compose(OpCall *c)
 {
     const TensorSolveTriangularArgs *p = op_params(c);
-    Tensor *a = in_f64(c, 0), *b = in_f64(c, 1);
+    Tensor *a = in_wide(c, 0), *b = in_wide(c, 1);
     expand_batches(&a, &b);
     return set_rounded(c, 0, core_triangular(a, b, p->upper, p->left, p->unitriangular));
 }
@@ -94,10 +98,10 @@ static int factor_forward(OpCall *c)
 {
     const bool upper = ((const TensorCholeskyArgs *)op_params(c))->upper;
     MatrixFault fault = { 0 };
-    const double *a = op_input_f64(c, 0);
-    double *l = op_output_f64(c, 0);
+    const void *a = array_in(c, 0);
+    void *l = array_out(c, 0);
     if (!a || !l) return -1;
-    return linalg_cholesky(c->name, matrices_of(op_input(c, 0)), a, l, upper, &fault)
+    return LINALG(op_input(c, 0)->dtype, cholesky, c->name, matrices_of(op_input(c, 0)), a, l, upper, &fault)
                ? matrix_fault(c, &fault)
                : 0;
 }
@@ -132,7 +136,7 @@ static int cholesky_solve_shape(OpCall *c) { return check_system(c, true); }
 static int cholesky_solve_compose(OpCall *c)
 {
     const bool upper = ((const TensorCholeskySolveArgs *)op_params(c))->upper;
-    Tensor *l = in_f64(c, 0), *b = in_f64(c, 1);
+    Tensor *l = in_wide(c, 0), *b = in_wide(c, 1);
     expand_batches(&l, &b);
     Tensor *other = tensor_mT(l);
     Tensor *y = core_triangular(upper ? other : l, b, false, true, false);

@@ -60,10 +60,10 @@ static int bincount_compose(OpCall *c)
     if (n < 0) return negative(c, v[bad], bad);
     Tensor *y = zeros_on(SHAPE(n), w ? TENSOR_F64 : TENSOR_I64, &cpu_place);
     if (!y) return -1;
-    const bool apart = w && n <= host->numel / 8;
-    Tensor *others = apart ? zeros_on(SHAPE(3, n), TENSOR_F64, &cpu_place) : NULL;
-    if (apart && !others) return -1;
-    if (w) bincount_weighted(v, w->data, host->numel, n, y->data, others ? others->data : NULL);
+    const bool apart = n <= host->numel / 4; /* few bins are hit again before a sum is there: two of each */
+    Tensor *odd = w && apart ? zeros_on(SHAPE(n), TENSOR_F64, &cpu_place) : y;
+    if (!odd) return -1;
+    if (w) bincount_weighted(v, w->data, host->numel, n, y->data, odd->data);
     else bincount(v, host->numel, y->data);
     if (w && weights->dtype == TENSOR_F32) y = tensor_to(y, TENSOR_F32);
     return op_set_result(c, 0, y);

@@ -1,0 +1,105 @@
+/* test_linalg_f32.c - matrices of f32 beside those of f64; QR, and pseudo-inverses by it, at their edges. */
+#include <tapegrad/debug.h>
+#include "sane.h"
+
+static const double tight = 1e-12;
+
+static Tensor *noise(TensorShape shape, uint64_t seed)
+{
+    tensor_manual_seed(seed);
+    return tensor_randn(shape, TENSOR_F64);
+}
+
+static void assert_identity(Tensor *x)
+{
+    const int64_t n = tensor_size(x, -1);
+    assert_tensor_close(x, tensor_expand_as(tensor_eye(n, n, TENSOR_F64), x), 0, tight * (double)(n + 1));
+}
+
+static bool same_bits(Tensor *a, Tensor *b)
+{
+    assert_non_null(a);
+    assert_non_null(b);
+    Tensor *x = tensor_contiguous(tensor_detach(a)), *y = tensor_contiguous(tensor_detach(b));
+    return shape_equal(shape_of(x), shape_of(y)) &&
+           memcmp(x->data, y->data, (size_t)x->numel * dtype_size(x->dtype)) == 0;
+}
+
+static const int64_t sizes[][2] = {
+    { 1, 1 }, { 2, 2 }, { 5, 3 }, { 3, 5 }, { 40, 40 }, { 70, 33 }, { 33, 70 }
+};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static void assert_f32_near(Tensor *narrow, Tensor *wide, double off)
+{
+    assert_int_equal(tensor_dtype(narrow), TENSOR_F32);
+    const double scale = tensor_item(tensor_amax(tensor_abs(wide)));
+    assert_tensor_close(tensor_to(narrow, TENSOR_F64), wide, 0, off * scale);
+}
+
+/* f32 computes in f32: of matrices of small and of many rows it is near f64, forward and backward. */
+static void test_f32_is_near_f64(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        const int64_t m = sizes[i][0], n = sizes[i][1], k = m < n ? m : n;
+        Tensor *eye = tensor_eye(m, n, TENSOR_F64), *wide = tensor_add(noise(SHAPE(2, m, n), 30), eye);
+        wide = tensor_add(wide, tensor_mul_scalar(eye, 2 * sqrt((double)k)));
+        Tensor *a = tensor_requires_grad_(tensor_detach(tensor_to(wide, TENSOR_F32)), true),
+               *b = tensor_requires_grad_(tensor_to(a, TENSOR_F64), true);
+        const double off = 1e-6 * (double)(m + n);
+        assert_f32_near(tensor_qr(a).r, tensor_qr(b).r, off);
+        assert_f32_near(tensor_matmul(tensor_qr(a).q, tensor_qr(a).r), b, off);
+        assert_f32_near(tensor_svdvals(a), tensor_svdvals(b), off);
+        assert_f32_near(tensor_pinv(a), tensor_pinv(b), 10 * off);
+        assert_f32_near(tensor_lu(a).u, tensor_lu(b).u, 10 * off);
+        if (m == n) assert_f32_near(tensor_inv(a), tensor_inv(b), 10 * off);
+        if (m == n)
+            assert_f32_near(tensor_eigh(tensor_add(a, tensor_mT(a))).values,
+                            tensor_eigh(tensor_add(b, tensor_mT(b))).values, off);
+        Tensor *y = tensor_sum(tensor_square(tensor_pinv(a))), *z = tensor_sum(tensor_square(tensor_pinv(b)));
+        assert_f32_near(tensor_gradients(y, a), tensor_gradients(z, b), 100 * off);
+    }
+}
+
+/* By QR where no singular value is near the bound, each matrix of a batch for itself. */
+static void test_pinv_of_a_batch_of_any_rank(void **state)
+{
+    (void)state;
+    Tensor *full = noise(SHAPE(6, 4), 31),
+           *less = tensor_matmul(noise(SHAPE(6, 2), 32), noise(SHAPE(2, 4), 33));
+    Tensor *both = tensor_stack(TENSORS(full, less)), *y = tensor_pinv(both);
+    assert_true(same_bits(tensor_select(y, 0, 0), tensor_pinv(full)));
+    assert_true(same_bits(tensor_select(y, 0, 1), tensor_pinv(less)));
+    assert_tensor_close(tensor_matmul(tensor_matmul(both, y), both), both, 0, 1e-11);
+    TensorSvd f = tensor_svd(full, .full_matrices = false);
+    Tensor *by_svd = tensor_matmul(tensor_div(tensor_mT(f.vh), f.s), tensor_mT(f.u));
+    assert_tensor_close(tensor_pinv(full), by_svd, 0, 1e-12);
+    assert_tensor_close(tensor_pinv(tensor_mT(full)), tensor_mT(by_svd), 0, 1e-12);
+    Tensor *cut = tensor_pinv(full, .atol = tensor_item(tensor_select(f.s, 0, 3)) * 1.01);
+    assert_int_equal(tensor_item_i64(tensor_matrix_rank(cut)), 3);
+}
+
+/* Householder's columns may hold zeros, NaN, and numbers whose squares overflow or vanish. */
+static void test_qr_of_extreme_columns(void **state)
+{
+    (void)state;
+    static const double sizes_of[] = { 1e300, 1e-300, 1 };
+    for (int i = 0; i < 3; i++) {
+        Tensor *a = tensor_mul_scalar(noise(SHAPE(7, 5), 34), sizes_of[i]);
+        TensorQr f = tensor_qr(a);
+        assert_tensor_close(tensor_div_scalar(tensor_matmul(f.q, f.r), sizes_of[i]),
+                            tensor_div_scalar(a, sizes_of[i]), 0, 1e-13);
+        assert_identity(tensor_matmul(tensor_mT(f.q), f.q));
+    }
+    assert_identity(tensor_matmul(tensor_mT(tensor_qr(tensor_zeros(SHAPE(4, 3), TENSOR_F64)).q),
+                                  tensor_qr(tensor_zeros(SHAPE(4, 3), TENSOR_F64)).q));
+    assert_true(isnan(tensor_item(tensor_sum(tensor_qr(MAT(2, 1, 0, (double)NAN, 1)).r))));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { TEST(test_f32_is_near_f64), TEST(test_pinv_of_a_batch_of_any_rank),
+                                        TEST(test_qr_of_extreme_columns) };
+    return cmocka_run_group_tests_name("linalg f32", tests, NULL, NULL);
+}
