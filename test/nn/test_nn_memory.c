@@ -1,5 +1,5 @@
-/* test_nn_memory.c - the n-th malloc of modules and optimizers fails, for every n: all of it is survived,
- * nothing leaks.
+/* test_nn_memory.c - the n-th malloc of modules, optimizers and files fails, for every n: all of it is
+ * survived, nothing leaks.
  *
  * Modules live in malloc's memory, which glibc lets a program stand in for; under checkers that do so
  * themselves, and with other C libraries, this suite has nothing to say. */
@@ -376,6 +376,14 @@ static void empty_folder(void)
     fail_in = left;
 }
 
+/* The memory of fopen and of libpng: an error of the file. */
+static void of_other_libraries(void)
+{
+    if (!has_failed || (tensor_error_code() != TENSOR_EIO && tensor_error_code() != TENSOR_EFORMAT)) return;
+    tensor_error_clear();
+    tensor_fail(TENSOR_ENOMEM, "another library", "out of memory");
+}
+
 /* Trains with all that writes files, and goes on with a second epoch. */
 static void train(const void *ctx)
 {
@@ -398,16 +406,84 @@ static void train(const void *ctx)
     io_progress_free(io_progress(3));
     data_loader_free(loader);
     tensor_scope_close(scope);
-    if (tensor_error_code() == TENSOR_EIO && has_failed) { /* fopen's own memory */
-        tensor_error_clear();
-        tensor_fail(TENSOR_ENOMEM, "train", "out of memory");
-    }
+    of_other_libraries();
 }
 
 static void training(void **state)
 {
     (void)state;
     each_malloc_fails("nn_fit", train, NULL);
+    empty_folder();
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void save_and_load(const void *ctx)
+{
+    (void)ctx;
+    empty_folder();
+    TensorScope scope = tensor_scope_open();
+    TensorDict dict = { 0 };
+    IoMetadata metadata = { 0 }, found = { 0 };
+    WENT(nn_dict_set(&dict, "a", tensor_ones(SHAPE(2, 3), TENSOR_F32)));
+    WENT(nn_dict_set(&dict, "b", tensor_transpose(tensor_ones(SHAPE(2, 3), TENSOR_I64), 0, 1)));
+    WENT(io_metadata_set(&metadata, "format", "pt"));
+    WENT(io_metadata_set(&metadata, "format", "another"));
+    WENT(io_save_safetensors(scratch("a.safetensors"), dict, .metadata = metadata, .checksum = true));
+    TensorDict back = io_load_safetensors(scratch("a.safetensors"), .metadata = &found);
+    WENT(back.count);
+    if (!tensor_error()) assert_int_equal(back.count, 2);
+    nn_dict_free(dict), nn_dict_free(back);
+    io_metadata_free(metadata), io_metadata_free(found);
+    tensor_scope_close(scope);
+    of_other_libraries();
+}
+
+static void pictures(const void *ctx)
+{
+    (void)ctx;
+    empty_folder();
+    TensorScope scope = tensor_scope_open();
+    const double y[] = { 1, 3, 2 };
+    WENT(io_save_image(tensor_ones(SHAPE(3, 1, 4, 5), TENSOR_F32), scratch("a.png"), .normalize = true));
+    MADE(io_load_png(scratch("a.png")));
+    WENT(
+        io_save_curves(scratch("b.png"), &(IoCurve){ y, 3, .name = "loss" }, 1, .width = 160, .height = 120));
+    tensor_scope_close(scope);
+    of_other_libraries();
+}
+
+static void logs(const void *ctx)
+{
+    (void)ctx;
+    empty_folder();
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_ones(SHAPE(1, 4, 5), TENSOR_F32);
+    CsvLog *log;
+    SummaryWriter *writer;
+    for (int resume = 0; resume < 2; resume++) {
+        if (MADE(log = io_csv_log(scratch("log.csv"), "step,loss", .resume = resume, .before = 1)))
+            WENT(io_csv_log_row(log, 0, 0.5)), WENT(io_csv_log_row(log, 1, 0.25));
+        io_csv_log_free(log);
+    }
+    if (MADE(writer = io_summary_writer(scratch_))) {
+        WENT(io_summary_add_scalar(writer, "loss", 1, 0));
+        WENT(io_summary_add_histogram(writer, "weights", x, 0));
+        WENT(io_summary_add_image(writer, "sample", x, 0));
+        WENT(io_summary_add_text(writer, "note", "text", 0));
+        WENT(io_summary_flush(writer));
+    }
+    io_summary_free(writer);
+    tensor_scope_close(scope);
+    of_other_libraries();
+}
+
+static void files(void **state)
+{
+    (void)state;
+    each_malloc_fails("safetensors", save_and_load, NULL);
+    each_malloc_fails("pictures", pictures, NULL);
+    each_malloc_fails("logs", logs, NULL);
     empty_folder();
 }
 
@@ -424,7 +500,7 @@ int main(void)
         cmocka_unit_test(failing_malloc),  cmocka_unit_test(every_module),
         cmocka_unit_test(every_optimizer), cmocka_unit_test(beside_optimizers),
         cmocka_unit_test(initial_values),  cmocka_unit_test(nets),
-        cmocka_unit_test(training)
+        cmocka_unit_test(training),        cmocka_unit_test(files),
     };
     for (int i = 0; i < 64; i++) nn_free(nn_relu()); /* so many stay: from here on as many go as come */
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
