@@ -33,11 +33,12 @@ COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/m
                cpu/image/adaptive_pool.c cpu/image/pool_integer.c) \
                $(addprefix src/cpu/product/,gemm.c gemm_amx.c gemm_device.c) \
                $(filter-out %/pair_distances.c,$(wildcard src/cpu/linalg/*.c)) \
-               src/cpu/shape/host_tables.c src/cpu/elementwise/map_rare.c \
+               src/cpu/shape/host_tables.c src/cpu/elementwise/map_rare.c src/tensor/numbers.c \
+               src/cpu/reduce/reduce_position.c src/op/core_ops.c src/tensor/registry.c \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
 COLD_OPTIM  := $(addprefix optim/,captured.c foreach.c foreach_norm.c fused.c rule.c optim.c state.c \
                scheduler.c scheduler_state.c schedules.c swa.c grad_scaler.c groups.c unless.c \
-               $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c wolfe.c))
+               $(addprefix kind/,adafactor.c lamb.c lbfgs.c muon.c rprop.c wolfe.c))
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
 LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf16.c \

@@ -33,21 +33,29 @@ FORCE_INLINE bool up_to_i64(const void *list, int64_t i, Sought v)
     return ((const int64_t *)list)[i] <= v.i64;
 }
 
-/* The place of v[k] lies in [low[k], low[k] + left[k]]; of a list in no order it is the one that a bisection
- * of v[k] alone finds. */
+/* The place of v lies in [*low, *low + *left], *left > 0: the half of it.  By a mask, for compilers make
+ * branches of conditions. */
+FORCE_INLINE void halve(const void *list, const int64_t *sorter, Sought v, int64_t *low, int64_t *left,
+                        Precedes *precedes)
+{
+    const int64_t half = *left / 2, i = *low + half,
+                  after = -(int64_t)precedes(list, sorter ? sorter[i] : i, v);
+    *low += after & (half + 1);
+    *left = half + (after & ((*left & 1) - 1));
+}
+
+/* Of a list in no order the places are those that a bisection of each v[k] alone finds. */
 FORCE_INLINE void find(const void *list, int64_t n, const int64_t *sorter, const Sought *v, int64_t *place,
                        Precedes *precedes)
 {
-    int64_t low[LANES] = { 0 }, left[LANES];
-    for (int k = 0; k < LANES; k++) left[k] = n;
-    for (int64_t most = n; most > 0; most /= 2) UNROLL
-    for (int k = 0; k < LANES; k++) {
-        const int64_t half = left[k] / 2, middle = low[k] + half, i = middle < n ? middle : n - 1;
-        const bool after = precedes(list, sorter ? sorter[i] : i, v[k]) & (left[k] > 0);
-        low[k] += after ? half + 1 : 0;
-        left[k] = after ? left[k] - half - 1 : half;
+    int64_t left[LANES];
+    for (int k = 0; k < LANES; k++) place[k] = 0, left[k] = n;
+    for (int64_t least = sorter ? 0 : n; least > 0; least = (least - 1) / 2) {
+        UNROLL
+        for (int k = 0; k < LANES; k++) halve(list, NULL, v[k], &place[k], &left[k], precedes);
     }
-    memcpy(place, low, sizeof low);
+    for (int k = 0; k < LANES; k++)
+        while (left[k] > 0) halve(list, sorter, v[k], &place[k], &left[k], precedes);
 }
 
 FORCE_INLINE void find_all(const SearchArgs *a, int64_t from, int64_t to, Precedes *precedes)
