@@ -1,7 +1,6 @@
 /* mma.h - what src/cuda/mma.cuh has from tensor cores, by the emulator: fragments lie as there, products are
  * summed in f32, and copies into shared memory arrive when they are waited for, and not before. */
 #pragma once
-#include <vector>
 
 namespace cuemu {
 struct Fragments { /* of a lane */
@@ -50,16 +49,16 @@ template <bool TRANSPOSED> void matrices(unsigned (&r)[4], const void *row, cons
                               false, file, line);
 }
 
-struct Copies { /* of a thread, which waits for all of them before it ends */
-    struct Copy {
-        void *to;
-        const void *from; /* nullptr: zeros */
-    };
-    std::vector<Copy> copy;
-    std::vector<size_t> end;
+/* Copies that a thread has asked for, and which it waits for before it ends; kept where no sanitizer looks:
+ * what they do to memory is done here. */
+struct Copy {
+    void *to;
+    const void *from; /* nullptr: zeros */
 };
-inline Copies all_copies[1024];
-inline Copies &my_copies() { return all_copies[X.tidx.x + X.bdim.x * (X.tidx.y + X.bdim.y * X.tidx.z)]; }
+void ask_for_copy(Copy copy);
+void end_of_group();
+size_t copies_due(size_t groups_left, const Copy **copy);
+void forget_copies(size_t n, size_t groups_left);
 } // namespace cuemu
 
 template <class T> void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, CUEMU_AT)
@@ -87,20 +86,17 @@ static inline void copy16(void *to, const void *from, bool there, CUEMU_AT)
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16)
         cuemu::fail("%s:%d: a copy of 16 bytes is not aligned to them", file, line);
     memset(to, 0xff, 16);
-    cuemu::my_copies().copy.push_back({ to, there ? from : nullptr });
+    cuemu::ask_for_copy({ to, there ? from : nullptr });
 }
-static inline void end_of_copies() { cuemu::my_copies().end.push_back(cuemu::my_copies().copy.size()); }
+static inline void end_of_copies() { cuemu::end_of_group(); }
 template <int N> void wait_for_copies()
 {
-    cuemu::Copies &mine = cuemu::my_copies();
-    if (mine.end.size() <= N) return;
-    const size_t ends = mine.end.size() - N, n = mine.end[ends - 1];
+    const cuemu::Copy *copy;
+    const size_t n = cuemu::copies_due(N, &copy);
     for (size_t i = 0; i < n; i++)
-        if (mine.copy[i].from) memcpy(mine.copy[i].to, mine.copy[i].from, 16);
-        else memset(mine.copy[i].to, 0, 16);
-    mine.copy.erase(mine.copy.begin(), mine.copy.begin() + (ptrdiff_t)n);
-    mine.end.erase(mine.end.begin(), mine.end.begin() + (ptrdiff_t)ends);
-    for (size_t &end : mine.end) end -= n;
+        if (copy[i].from) memcpy(copy[i].to, copy[i].from, 16);
+        else memset(copy[i].to, 0, 16);
+    cuemu::forget_copies(n, N);
 }
 
 typedef unsigned __attribute__((may_alias)) PairWord;
