@@ -172,7 +172,8 @@ static int by_arrays(OpCall *c, Tensor *dy, Tensor **dx)
     return (void)dy, (void)dx, op_grad_f64(c, 0) && op_gradient_f64(c, 0) ? 0 : -1;
 }
 
-static void sweep(const TensorOp *op, bool create_graph, bool overwrite)
+/* Errors name it, so it must not be inlined, as clang 19 would. */
+__attribute__((noinline)) static void sweep(const TensorOp *op, bool create_graph, bool overwrite)
 {
     Tensor *leaf = tensor_requires_grad_(tensor_ones(SHAPE(2), TENSOR_F64), true),
            *x = tensor_mul_scalar(leaf, 2), *y = tensor_sum(tensor_apply(op, &x, 1, NULL));
