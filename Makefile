@@ -158,6 +158,7 @@ help: ; @sed -n 's/^# |//p' Makefile
 # |make kills       KILLS=200: a run killed so often, at random instants, ends in the same bits
 # |make interop     safetensors, TensorBoard and PyTorch read what is written (installed from PyPI, PYTHON=)
 # |make fuzz        TIME=60 seconds for each reader of files
+# |make compilers   COMPILERS="gcc-14 clang-19": all builds with each, without a warning
 # |make mutants     N=200 SEED=1: what of random mistakes in the sources the suites find
 # |make oracle      N=200 fresh random cases an op against PyTorch (PYTHON=, SEED=, OP=pattern)
 # |make bench       steps, kernels beside PyTorch (CASES=regex FORMS= JSON=)   make bench-ops  op by op

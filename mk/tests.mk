@@ -76,4 +76,5 @@ faults: $(B)/test/test_faults ; $<
 N    ?= 200
 SEED ?= 1
 mutants: ; @python3 test/mutants.py $(N) $(SEED)
-.PHONY: tests check check-noblis asan ubsan tsan valgrind faults fuzz kills interop mutants
+compilers: ; @test/compilers.sh $(COMPILERS)
+.PHONY: tests check check-noblis asan ubsan tsan valgrind faults fuzz kills interop mutants compilers
