@@ -18,23 +18,20 @@ SOURCES     := $(filter-out $(ISA_SOURCES),$(ALL_SOURCES))
 # loops are vectors as they stand.
 COLD_ROOMS  := $(addprefix src/,check trace io data graph \
                $(addprefix op/,image index linalg loss norm order reduce sequence shape)) nn train
-COLD_FILES  := $(addprefix src/op/,product/contract.c product/einsum.c product/matrix_chain.c \
-               elementwise/activations.c elementwise/log_prob.c elementwise/formula.c reduce/cov.c \
-               reduce/nan_reduce.c shape/scatter_view.c shape/tensor_split.c shape/tri.c) \
-               $(addprefix src/op/elementwise/,dropout.c gumbel_softmax.c special_pairs.c) \
-               $(addprefix src/,tensor/print.c tensor/error.c tensor/values.c device/device.c device/event.c \
-               tensor/create.c random/random.c random/generator.c random/draw.c op/product/small_products.c \
-               op/elementwise/ternary.c op/apply_text.c autograd/anomaly.c autograd/checkpoint.c \
-               autograd/memory_report.c autograd/saved.c autograd/options.c autograd/leaf.c \
-               autograd/cast_ahead.c autograd/autocast.c autograd/host.c autograd/inplace.c cpu/device.c \
-               cpu/machine.c op/elementwise/normal_tensor.c op/elementwise/rows.c op/elementwise/where.c \
-               op/product/linear.c op/product/matmul.c op/product/matrix_product.c random/sample.c \
-               random/trunc.c cpu/image/random_windows.c cpu/image/resample_table.c \
-               cpu/image/adaptive_pool.c cpu/image/pool_integer.c) \
-               $(addprefix src/cpu/product/,gemm.c gemm_amx.c gemm_device.c) \
+COLD_FILES  := $(addprefix src/op/product/,contract.c einsum.c linear.c matmul.c matrix_chain.c \
+                 matrix_product.c small_products.c) \
+               $(addprefix src/op/elementwise/,activations.c dropout.c formula.c glu.c gumbel_softmax.c \
+                 log_prob.c normal_tensor.c rows.c special_pairs.c ternary.c where.c) \
+               $(addprefix src/op/,apply_text.c core_ops.c) \
+               $(addprefix src/autograd/,anomaly.c autocast.c cast_ahead.c checkpoint.c commit.c host.c \
+                 inplace.c leaf.c memory_report.c options.c saved.c) \
+               $(addprefix src/tensor/,create.c error.c numbers.c print.c registry.c values.c) \
+               $(addprefix src/device/,device.c event.c memory.c) \
+               $(addprefix src/random/,draw.c generator.c random.c sample.c trunc.c) \
+               $(addprefix src/cpu/,device.c machine.c elementwise/map_rare.c reduce/reduce_position.c \
+                 shape/host_tables.c product/gemm.c product/gemm_amx.c product/gemm_device.c) \
+               $(addprefix src/cpu/image/,adaptive_pool.c pool_integer.c random_windows.c resample_table.c) \
                $(filter-out %/pair_distances.c,$(wildcard src/cpu/linalg/*.c)) \
-               src/cpu/shape/host_tables.c src/cpu/elementwise/map_rare.c src/tensor/numbers.c \
-               src/cpu/reduce/reduce_position.c src/op/core_ops.c src/tensor/registry.c \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
 COLD_OPTIM  := $(addprefix optim/,captured.c foreach.c foreach_norm.c fused.c rule.c optim.c state.c \
                scheduler.c scheduler_state.c schedules.c swa.c grad_scaler.c groups.c unless.c \
