@@ -328,9 +328,7 @@ static int addr(OpCall *c)
                          (double[FUSED_PARAMS]){ p->beta }))
             return 0;
     }
-    if (a && p->alpha != 1) a = tensor_mul_scalar(a, p->alpha);
-    const bool product = dtype == TENSOR_F32 || dtype == TENSOR_F64; /* its gradients are products, too */
-    Tensor *y = product ? tensor_matmul(a, tensor_to(tensor_unsqueeze(b, 0), dtype)) : tensor_mul(a, b);
+    Tensor *y = tensor_mul(p->alpha == 1 ? a : tensor_mul_scalar(a, p->alpha), b);
     y = tensor_add(beta_times(op_input(c, 0), p->beta), y);
     return op_set_result(c, 0, y ? tensor_to(y, dtype) : NULL);
 }
