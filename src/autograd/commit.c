@@ -3,29 +3,60 @@
  * On a device those that are added to others go in one call, x + 1 g: the bits of an addition each.  Products
  * that add to .grad themselves would not have them, and would change it before the sweep has succeeded. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <tapegrad/op_row.h>
 #include "graph_ops.h"
 #include "slots.h"
 #include "tape.h"
 
-/* May it be added together with `first`?  A .grad that something else refers to may be another leaf's. */
+/* May it be added together with `first`?  A .grad that shares its memory may be part of another leaf's. */
 static bool goes_with(const Slot *first, const Slot *s)
 {
     const Tensor *old = s->leaf->grad, *g = s->grad;
     return s->alive && old && g && !on_host(g->place) && old->place == g->place && old->dtype == g->dtype &&
-           ours_alone(old) && g->flags & FLAG_CONTIGUOUS && (!first || first->grad->dtype == g->dtype) &&
+           memory_alone(old) && g->flags & FLAG_CONTIGUOUS && (!first || first->grad->dtype == g->dtype) &&
            (!first || first->grad->place == g->place);
 }
 
-/* Adds those that go together; 1, 0: it was not done, or -1. */
-static int add_together(const char *function, Slot *slot, int64_t count)
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (Tensor *const *)a, y = (uintptr_t) * (Tensor *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* Is a tensor there twice, as the .grad of two leaves?  Sorts them. */
+static bool any_twice(Tensor **x, int n)
+{
+    qsort(x, (size_t)n, sizeof(Tensor *), by_address);
+    for (int i = 1; i < n; i++)
+        if (x[i] == x[i - 1]) return true;
+    return false;
+}
+
+/* Those that go together: each .grad, lent, and what is added to it, then each .grad again; *picked of them.
+ * NULL: there are fewer than two, or no memory for the list. */
+static Tensor **pick(Slot *slot, int64_t count, int *picked)
 {
     const Slot *first = NULL;
-    int n = 0, done = 0;
-    for (int64_t i = 0; i < count && n < INT32_MAX / 2; i++)
+    int n = 0;
+    pthread_mutex_lock(&leaf_lock);
+    for (int64_t i = 0; i < count && n < INT32_MAX / 3; i++)
         if ((slot[i].added = goes_with(first, &slot[i]))) first = first ? first : &slot[i], n++;
-    Tensor **item = n > 1 && !tensor_error_code() ? tg_alloc((size_t)n * 2 * sizeof *item) : NULL;
-    if (item) {
+    Tensor **item = n > 1 ? tg_alloc((size_t)n * 3 * sizeof *item) : NULL, **at = item;
+    for (int64_t i = 0; item && i < count; i++)
+        if (slot[i].added) *at++ = lend(slot[i].leaf->grad), *at++ = slot[i].grad;
+    pthread_mutex_unlock(&leaf_lock);
+    for (int i = 0; item && i < n; i++) at[i] = item[2 * i];
+    *picked = n;
+    return item;
+}
+
+/* Adds those that go together; 1, 0: it was not done, or -1.  Not under the lock: it may record an error. */
+static int add_together(const char *function, Slot *slot, int64_t count)
+{
+    int n = 0, done = 0;
+    Tensor **item = tensor_error_code() ? NULL : pick(slot, count, &n);
+    if (item && !any_twice(item + 2 * n, n)) {
         const double one = 1;
         const OpListRule call = { .function = function,
                                   .rule = "foreach_add", /* of optim/rules/foreach.h; else it is declined */
@@ -35,12 +66,10 @@ static int add_together(const char *function, Slot *slot, int64_t count)
                                   .item = item,
                                   .numbers = 1,
                                   .number = &one };
-        Tensor **at = item;
-        for (int64_t i = 0; i < count; i++)
-            if (slot[i].added) *at++ = slot[i].leaf->grad, *at++ = slot[i].grad;
         done = op_list_rule(&call);
-        tg_free(item, (size_t)n * 2 * sizeof *item);
     }
+    for (int i = 0; item && i < n; i++) take_back(item[2 * i]);
+    if (item) tg_free(item, (size_t)n * 3 * sizeof *item);
     for (int64_t i = 0; i < count && done != 1; i++) slot[i].added = false;
     return done;
 }
@@ -65,9 +94,7 @@ static int commit(Slot *slot, bool replace)
 
 int commit_slots(const char *function, Slot *slot, int64_t count, bool replace)
 {
-    pthread_mutex_lock(&leaf_lock);
     int status = replace || add_together(function, slot, count) >= 0 ? 0 : -1;
-    pthread_mutex_unlock(&leaf_lock);
     for (int64_t i = 0; i < count && !status; i++)
         if (slot[i].alive && !slot[i].added) status = commit(&slot[i], replace);
     return status;

@@ -11,12 +11,12 @@ typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gra
     bool added; /* to .grad, with others */
 } Slot;
 
-/* Does nothing else refer to it or its storage? */
-static inline bool ours_alone(const Tensor *g)
+/* Is it dense, and its memory no other tensor's?  ours_alone: and nothing else refers to it. */
+static inline bool memory_alone(const Tensor *g)
 {
-    return references(g) == 1 && (g->flags & FLAG_CONTIGUOUS) &&
-           atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
+    return (g->flags & FLAG_CONTIGUOUS) && atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
 }
+static inline bool ours_alone(const Tensor *g) { return references(g) == 1 && memory_alone(g); }
 
 /* Moves the gradients of living leaves into .grad, or adds them to it; replace: .grad is in them already.
  * -1: there is no memory for the call of a device, and none was moved; or a device failed. */

@@ -196,6 +196,45 @@ static void gradients_add_up(void **state)
     tensor_scope_close(scope);
 }
 
+static Tensor *sum_of_squares(Tensor *const *w, int n)
+{
+    Tensor *sum = NULL;
+    for (int k = 0; k < n; k++) {
+        Tensor *one = tensor_sum(tensor_square(w[k]));
+        sum = sum ? tensor_add(sum, one) : one;
+    }
+    return sum;
+}
+
+/* Two backward passes of a step add to gradients of several leaves that were there before it. */
+static void gradients_add_up_twice(void **state)
+{
+    (void)state;
+    enum { LEAVES = 3 };
+    TensorScope scope = tensor_scope_open();
+    Tensor *w[LEAVES], *apart[LEAVES];
+    for (int k = 0; k < LEAVES; k++) {
+        w[k] = tensor_requires_grad_(floats(SHAPE(k + 2), test_device()), true);
+        apart[k] = tensor_requires_grad_(tensor_clone(tensor_detach(w[k])), true);
+    }
+    TensorGraph *g = tensor_graph(test_device());
+    for (int i = 0; i < STEPS; i++) {
+        TensorScope one = tensor_scope_open();
+        for (int k = 0; k < 2; k++) tensor_backward(sum_of_squares(apart, LEAVES));
+        if (tensor_graph_begin(g))
+            for (int k = 0; k < 2; k++) tensor_backward(sum_of_squares(w, LEAVES));
+        assert_int_equal(tensor_graph_end(g), 0);
+        for (int k = 0; k < LEAVES; k++)
+            assert_same_tensor("gradients", "a sum", tensor_grad(w[k]), tensor_grad(apart[k]));
+        tensor_scope_close(one);
+    }
+    const TensorGraphInfo info = tensor_graph_info(g);
+    if (info.captured != 1 || info.replayed < 3)
+        fail_msg("%d captured, %d replayed: %s", (int)info.captured, (int)info.replayed, info.why);
+    tensor_graph_free(g);
+    tensor_scope_close(scope);
+}
+
 /* What the host computes and a replay would not see: it is never captured, or by key. */
 static void numbers_of_the_code(void **state)
 {
@@ -227,7 +266,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nets_train_alike),       cmocka_unit_test(mixed_precision_trains_alike),
         cmocka_unit_test(a_replay_is_one_launch), cmocka_unit_test(other_shapes),
         cmocka_unit_test(changes_between_steps),  cmocka_unit_test(gradients_add_up),
-        cmocka_unit_test(numbers_of_the_code),
+        cmocka_unit_test(gradients_add_up_twice), cmocka_unit_test(numbers_of_the_code),
     };
     if (!test_device_opens()) return 1;
     if (argc > 1) cmocka_set_test_filter(argv[1]);
