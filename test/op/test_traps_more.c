@@ -450,6 +450,7 @@ static void test_adaptive_max_of_wide_windows(void **state)
         Tensor *x = tensor_to(tensor_randint(0, 9, SHAPE(2, n)), dtype), *indices = NULL;
         if (draw % 3 == 0) x = tensor_full_like(x, -INFINITY);
         if (draw % 5 == 0) assert_non_null(tensor_fill_(tensor_select(x, 1, n / 2), NAN));
+        if (draw % 10 == 0) assert_non_null(tensor_fill_(tensor_select(x, 1, n / 3), NAN));
         Tensor *y = tensor_adaptive_max_pool1d(x, SHAPE(1), .indices = &indices);
         for (int64_t row = 0; row < 2; row++) {
             int64_t at = 0;

@@ -41,9 +41,9 @@ static const void *at(const NormArgs *a, const void *x, int64_t i)
 
 static void *at_mut(const NormArgs *a, void *x, int64_t i) { return (void *)(uintptr_t)at(a, x, i); }
 
-/* Statistics from the sums about shift; stored as the dtype has them, and used as stored. */
 enum { NORM_ROWS = 16, NORM_SHORT = 256 }; /* rows taken together, and how long they may be */
 
+/* Statistics from the sums about shift; stored as the dtype has them, and used as stored. */
 static void put_statistics(const NormArgs *a, int64_t i, double shift, Sums sum, double n)
 {
     const double off = sum.a / n, spread = sum.b / n - off * off, var = spread < 0 ? 0 : spread;
