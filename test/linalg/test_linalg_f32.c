@@ -97,9 +97,22 @@ static void test_qr_of_extreme_columns(void **state)
     assert_true(isnan(tensor_item(tensor_sum(tensor_qr(MAT(2, 1, 0, (double)NAN, 1)).r))));
 }
 
+/* What is left of a dependent column may be so small that its inverse is infinite. */
+static void test_qr_of_tiny_matrices(void **state)
+{
+    (void)state;
+    static const double sizes_of[] = { 1e-30, 1e-40, 1e-300, 1e-310 };
+    for (int i = 0; i < 4; i++) {
+        const TensorQr f = tensor_qr(tensor_full(SHAPE(3, 2), sizes_of[i], i < 2 ? TENSOR_F32 : TENSOR_F64));
+        Tensor *q = tensor_to(f.q, TENSOR_F64);
+        assert_tensor_close(tensor_matmul(tensor_mT(q), q), tensor_eye(2, 2, TENSOR_F64), 0,
+                            i < 2 ? 1e-6 : 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { TEST(test_f32_is_near_f64), TEST(test_pinv_of_a_batch_of_any_rank),
-                                        TEST(test_qr_of_extreme_columns) };
+                                        TEST(test_qr_of_extreme_columns), TEST(test_qr_of_tiny_matrices) };
     return cmocka_run_group_tests_name("linalg f32", tests, NULL, NULL);
 }

@@ -106,10 +106,10 @@ static REAL reflect(REAL *x, int64_t n)
                         : large < 0x1p-500 ? 0x1p600
                                            : 1;
     for (int64_t i = 0; i < n; i++) sum += (double)x[i] * unit * ((double)x[i] * unit);
-    const double norm = sqrt(sum) / unit, beta = first > 0 ? -norm : norm;
-    scale(x + 1, n - 1, 1, (REAL)(1 / (first - beta)));
-    x[0] = (REAL)beta;
-    return (REAL)((beta - first) / beta);
+    const double start = first * unit, beta = first > 0 ? -sqrt(sum) : sqrt(sum), by = 1 / (start - beta);
+    for (int64_t i = 1; i < n; i++) x[i] = (REAL)((double)x[i] * unit * by);
+    x[0] = (REAL)(beta / unit);
+    return (REAL)((beta - start) / beta);
 }
 
 /* Columns [from, from + width) of the room's a, from its diagonal down, one after the other. */
