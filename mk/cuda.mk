@@ -20,22 +20,26 @@ GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 # Line numbers, which sanitizers and profilers want, are two thirds of what is left: CUDA_LINES=-lineinfo.
 SQUEEZE    := $(if $(NVCC),$(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size))
-NVFLAGS    := $(CU_FLAGS) $(CUDA_LINES) $(GENCODE) $(SQUEEZE) -Werror all-warnings \
+NVFLAGS    := $(CU_FLAGS) $(CUDA_LINES) $(SQUEEZE) -Werror all-warnings \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
-$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS) $(CUDA_OPT) $(CUDA_HOT)))
 
-# Files of hot kernels have flags of their own where only they are to be as they are released: test/nvcc.sh.
+# Files of hot kernels, and those of rows, which are many small ones, have flags of their own: test/nvcc.sh.
 CUDA_HOT   ?= $(CUDA_OPT)
+CUDA_ROWS  ?= $(GENCODE)
+$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS) $(GENCODE) $(CUDA_OPT) $(CUDA_HOT) $(CUDA_ROWS)))
 HOT_FILES  := conv/conv_halves copy list norm/norm reduce/cross_entropy reduce/reduce reduce/softmax \
               sequence/attention sequence/attention_f32 sequence/attention_halves
 
 cuda: $(B)/libtapegrad_cuda.so
 $(B)/cuda/device.o $(B)/emu/device.o: $(OPS_DIGEST)
 $(CU_OBJECTS): SPEED = $(CUDA_OPT)
+$(CU_OBJECTS): CODE = $(GENCODE)
+$(foreach t,f32 f64 int,$(B)/cuda/elementwise/map_$t.o): CODE = $(CUDA_ROWS)
 $(HOT_FILES:%=$(B)/cuda/%.o): SPEED = $(CUDA_HOT)
 $(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda
 	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
-	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) $(SPEED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) $(CODE) $(SPEED) \
+	    -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -o $@ \
 	    -Xlinker -rpath='$$ORIGIN':$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
