@@ -115,11 +115,17 @@ static Tensor *layer_norm_forward(Module *self, Tensor *x)
     return tensor_layer_norm(x, normalized(a), nn_param(self, 0), nn_param(self, 1), a->eps);
 }
 
-/* Of in[0] + *options, which is the second result. */
+/* Of in[0] + branch, the second result, in the call of nn_add_norm that is being made.  Options of a caller's
+ * own say nothing to a layer norm. */
+static _Thread_local Tensor *const *adding;
 static void add_norm_call(Module *self, NNCall *c)
 {
     const NNLayerNormArgs *a = self->args;
-    Tensor *x = c->in[0], *branch = *(Tensor *const *)c->options;
+    if (!adding || c->options != adding) {
+        c->out[0] = layer_norm_forward(self, c->in[0]);
+        return;
+    }
+    Tensor *x = c->in[0], *branch = *adding;
     const TensorAddLayerNorm y =
         tensor_add_layer_norm(x, branch, normalized(a), nn_param(self, 0), nn_param(self, 1), a->eps,
                               .dtype = tensor_promote_types(tensor_dtype(x), tensor_dtype(branch)));
@@ -151,7 +157,9 @@ Tensor *nn_add_norm(Module *m, Tensor *x, Tensor *branch, Tensor **sum)
     NNCall c = { .in = { x }, .results = 2, .options = &branch };
     if (m && m->kind == &layer_norm && m->forward == layer_norm_forward && x && branch && !nn_seen(m) &&
         may_add(m, x, branch)) {
+        adding = &branch;
         nn_run(m, &c);
+        adding = NULL;
         *sum = c.out[1];
         return c.out[0];
     }

@@ -282,6 +282,20 @@ static void residual_norms(void **state)
     }
 }
 
+/* Options of a caller's own say nothing to a layer norm. */
+static void norms_take_no_options(void **state)
+{
+    (void)state;
+    Module *m = nn_layer_norm(8);
+    Tensor *x = wave(SHAPE(3, 8));
+    const int own = 7;
+    NNCall c = { .in = { x }, .results = 2, .options = &own };
+    assert_int_equal(nn_run(m, &c), 0);
+    assert_true(tensor_equal(c.out[0], nn_forward(m, x)));
+    assert_null(c.out[1]);
+    nn_free(m);
+}
+
 static void adaptive_softmax(void **state)
 {
     (void)state;
@@ -337,6 +351,7 @@ int main(void)
         SCOPED(names_of_paddings),
         SCOPED(stacks),
         SCOPED(residual_norms),
+        SCOPED(norms_take_no_options),
         SCOPED(activation_of_ones_own),
         SCOPED(adaptive_softmax),
     };
