@@ -6,6 +6,7 @@
 #include <csignal>
 #include <vector>
 #include <sys/mman.h>
+#include <unistd.h>
 
 extern "C" {
 #define WEAK __attribute__((weak))
@@ -14,7 +15,7 @@ WEAK extern unsigned char __start_cuemu_shared[], __stop_cuemu_shared[];
 }
 
 namespace cuemu {
-constexpr uintptr_t PAGE = 4096;
+static const uintptr_t PAGE = (uintptr_t)sysconf(_SC_PAGESIZE);
 struct Part {
     uintptr_t from, to;
 };
@@ -22,6 +23,7 @@ struct Part {
 static Part pages, edges[2];
 static std::vector<uintptr_t> written; /* pages; as long as there are pages, so that a handler can fill it */
 static size_t n_written;
+static bool watched; /* a kernel runs, and its faults come to on_write */
 static struct sigaction before;
 
 static void poison(uintptr_t from, uintptr_t to)
@@ -60,12 +62,12 @@ void begin_shared()
     static const bool any = find_pages();
     if (!any || pages.from == pages.to) return;
     poison_shared();
-    mprotect((void *)pages.from, pages.to - pages.from, PROT_READ);
     n_written = 0;
+    if (mprotect((void *)pages.from, pages.to - pages.from, PROT_READ)) abort();
     struct sigaction write = {};
     write.sa_sigaction = on_write;
     write.sa_flags = SA_SIGINFO | SA_NODEFER;
-    sigaction(SIGSEGV, &write, &before);
+    watched = sigaction(SIGSEGV, &write, &before) == 0;
 }
 
 void poison_shared()
@@ -74,5 +76,9 @@ void poison_shared()
     for (size_t i = 0; i < n_written; i++) poison(written[i], written[i] + PAGE);
 }
 
-void end_shared() { sigaction(SIGSEGV, &before, nullptr); }
+void end_shared()
+{
+    if (watched) sigaction(SIGSEGV, &before, nullptr);
+    watched = false;
+}
 } // namespace cuemu
