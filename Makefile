@@ -60,6 +60,8 @@ all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
 # The long lists of simple loops, and files that mostly drive others, get no unrolling and scalar tails: the
 # library stays small.
 SMALL       := -O2 $(if $(CLANG),,-ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0)
+# Frame pointers are a byte or two of code a function, and save three times that in tables for unwinding.
+SMALLEST    := -Os -fno-omit-frame-pointer
 SMALL_LOOPS := cast_% conv_% pool_% special_% direct_% gemm_kernel.avx512.o map_% rnn_% softmax_% winograd_%
 # On x86-64 the base is for CPUs from before 2013: small code.  Elsewhere it is all there is.
 MARCH_base   := $(if $(X86_64),-Os $(if $(CLANG),,-fno-tree-vectorize),$(FAST))
@@ -76,8 +78,6 @@ STAMPED := $(filter-out ccache %/ccache,$(CC)) $(DEFINES) $(CPPFLAGS) $(OPT) $(F
            $(CFLAGS) $(MUST) $(UNWIND) $(SAN) $(SMALL) $(SMALLEST) $(foreach i,$(ISAS),$(MARCH_$(i)))
 $(eval $(call stamp,flags,$(STAMPED)))
 $(eval $(call stamp,flags.link,$(LINKER) $(LDFLAGS) $(LIBS)))
-# Frame pointers are a byte or two of code a function, and save three times that in tables for unwinding.
-SMALLEST := -Os -fno-omit-frame-pointer
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
 $(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),$(SMALLEST),$(if $(SAN),$(UNCHECKED)))

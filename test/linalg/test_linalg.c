@@ -3,17 +3,9 @@
  * cannot perturb element by element). */
 #include <stdio.h>
 #include <tapegrad/debug.h>
-#include "sane.h"
-
-static const double tight = 1e-12;
+#include "linalg_checks.h"
 
 /* ---- matrices -------------------------------------------------------------------------------- */
-
-static Tensor *noise(TensorShape shape, uint64_t seed)
-{
-    tensor_manual_seed(seed);
-    return tensor_randn(shape, TENSOR_F64);
-}
 
 static Tensor *definite(Tensor *x)
 {
@@ -22,21 +14,6 @@ static Tensor *definite(Tensor *x)
 }
 
 static Tensor *symmetric(Tensor *x) { return tensor_add(x, tensor_mT(x)); }
-
-static void assert_identity(Tensor *x)
-{
-    const int64_t n = tensor_size(x, -1);
-    assert_tensor_close(x, tensor_expand_as(tensor_eye(n, n, TENSOR_F64), x), 0, tight * (double)(n + 1));
-}
-
-static bool same_bits(Tensor *a, Tensor *b)
-{
-    assert_non_null(a);
-    assert_non_null(b);
-    Tensor *x = tensor_contiguous(tensor_detach(a)), *y = tensor_contiguous(tensor_detach(b));
-    return shape_equal(shape_of(x), shape_of(y)) &&
-           memcmp(x->data, y->data, (size_t)x->numel * dtype_size(x->dtype)) == 0;
-}
 
 /* ---- LAPACK itself: the first test, for once found it stays ---------------------------------- */
 

@@ -1,29 +1,6 @@
 /* test_linalg_f32.c - matrices of f32 beside those of f64; QR, and pseudo-inverses by it, at their edges. */
 #include <tapegrad/debug.h>
-#include "sane.h"
-
-static const double tight = 1e-12;
-
-static Tensor *noise(TensorShape shape, uint64_t seed)
-{
-    tensor_manual_seed(seed);
-    return tensor_randn(shape, TENSOR_F64);
-}
-
-static void assert_identity(Tensor *x)
-{
-    const int64_t n = tensor_size(x, -1);
-    assert_tensor_close(x, tensor_expand_as(tensor_eye(n, n, TENSOR_F64), x), 0, tight * (double)(n + 1));
-}
-
-static bool same_bits(Tensor *a, Tensor *b)
-{
-    assert_non_null(a);
-    assert_non_null(b);
-    Tensor *x = tensor_contiguous(tensor_detach(a)), *y = tensor_contiguous(tensor_detach(b));
-    return shape_equal(shape_of(x), shape_of(y)) &&
-           memcmp(x->data, y->data, (size_t)x->numel * dtype_size(x->dtype)) == 0;
-}
+#include "linalg_checks.h"
 
 static const int64_t sizes[][2] = {
     { 1, 1 }, { 2, 2 }, { 5, 3 }, { 3, 5 }, { 40, 40 }, { 70, 33 }, { 33, 70 }

@@ -18,7 +18,7 @@ FORCE_INLINE void N(add_block)(const BagSum *b, int64_t from, int64_t to, int64_
     for (int v = 0; v < n; v++) y[v] = sum[v];
 }
 
-/* The columns that are left, fewer than a vector has; and the plain form: row after row. */
+/* The columns that are left, fewer than a vector has, likewise. */
 FORCE_INLINE void N(add_rest)(const BagSum *b, int64_t from, int64_t to, int64_t d, T *y)
 {
     const N(M) mask = N(mask)((int)(b->width - d));
@@ -30,6 +30,7 @@ FORCE_INLINE void N(add_rest)(const BagSum *b, int64_t from, int64_t to, int64_t
     N(put)(y, mask, sum);
 }
 
+/* Row k, which its bag has alone. */
 static void N(add_row)(const BagSum *b, int64_t k, T *y)
 {
     const T *row = (const T *)b->weight + b->index[k] * b->width;

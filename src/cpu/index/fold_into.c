@@ -62,7 +62,8 @@ FORCE_INLINE void add_block(const Into *w, int how, int dtype)
     }
 }
 
-/* What a fold leaves unchanged goes to where the block's elements will: of sums -0, for -0 + 0 is not -0. */
+/* Each place that elements of the block will reach takes the value that changes none of them: 1 for a
+ * product, an infinity for extremes, -0 for a sum, as 0 + -0 is not -0. */
 static void clear_block(const Into *w)
 {
     const GatherArgs *g = w->g;

@@ -16,9 +16,9 @@
 
 enum { LEAF = 8, CHOLESKY_LEAF = 16 };
 
-/* c -= a b; c is [m, n], k is summed over; ld: the distance of rows, b_col: of b's columns. */
-static int subtract_strided(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t lda, const REAL *b,
-                            int64_t ldb, int64_t b_col, REAL *c, int64_t ldc)
+int TYPED(block_product)(int64_t m, int64_t n, int64_t k, REAL alpha, const REAL *a, int64_t a_row,
+                         int64_t a_col, const REAL *b, int64_t b_row, int64_t b_col, REAL beta, REAL *c,
+                         int64_t c_row, int64_t c_col)
 {
     const GemmCall call = { .dtype = sizeof(REAL) == 8 ? GEMM_F64 : GEMM_F32,
                             .batch = 1,
@@ -26,17 +26,24 @@ static int subtract_strided(int64_t m, int64_t n, int64_t k, const REAL *a, int6
                             .n = n,
                             .k = k,
                             .a = a,
-                            .a_row = lda,
-                            .a_col = 1,
+                            .a_row = a_row,
+                            .a_col = a_col,
                             .b = b,
-                            .b_row = ldb,
+                            .b_row = b_row,
                             .b_col = b_col,
                             .c = c,
-                            .c_row = ldc,
-                            .c_col = 1,
-                            .alpha = -1,
-                            .beta = 1 };
+                            .c_row = c_row,
+                            .c_col = c_col,
+                            .alpha = alpha,
+                            .beta = beta };
     return m && n ? gemm_cpu(&call, cpu_threads(m * n * k)) : 0;
+}
+
+/* c -= a b; c is [m, n], k is summed over; ld: the distance of rows, b_col: of b's columns. */
+static int subtract_strided(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t lda, const REAL *b,
+                            int64_t ldb, int64_t b_col, REAL *c, int64_t ldc)
+{
+    return TYPED(block_product)(m, n, k, -1, a, lda, 1, b, ldb, b_col, 1, c, ldc, 1);
 }
 
 static int subtract_product(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t lda, const REAL *b,

@@ -27,12 +27,6 @@ static int substitute(const REAL *lu, int64_t n, const int *pivots, REAL *x, int
                : 0;
 }
 
-static void put_identity(REAL *x, int64_t n)
-{
-    memset(x, 0, (size_t)(n * n) * sizeof *x);
-    for (int64_t i = 0; i < n; i++) x[i * (n + 1)] = 1;
-}
-
 int TYPED(linalg_solve)(const char *op, Matrices s, const REAL *a, const REAL *b, REAL *x, int32_t *info,
                         MatrixFault *fault)
 {
@@ -45,7 +39,7 @@ int TYPED(linalg_solve)(const char *op, Matrices s, const REAL *a, const REAL *b
     for (int64_t i = 0; i < s.batch && !status; i++, a += s.m * s.m, x += s.m * s.n) {
         memcpy(lu, a, doubles * sizeof *lu);
         if (b) memcpy(x, b + i * s.m * s.n, (size_t)(s.m * s.n) * sizeof *x);
-        else put_identity(x, s.m);
+        else TYPED(put_identity)(x, s.m);
         const int64_t zero = factor(lu, s.m, s.m, pivots);
         if (zero < 0 || (!zero && substitute(lu, s.m, pivots, x, s.n))) status = fail_memory(op);
         if (zero <= 0) continue;

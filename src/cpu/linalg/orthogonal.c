@@ -4,8 +4,6 @@
  */
 #include "linalg.h"
 #include <math.h>
-#include "cpu/cpu.h"
-#include "cpu/product/gemm.h"
 #include "block_matrix.h"
 #include "lapack.h"
 #include "small_matrix.h"
@@ -48,12 +46,6 @@ static REAL fixed_sign(const REAL *v, int64_t n, int64_t step)
     return 1;
 }
 
-static void make_identity(REAL *x, int64_t n)
-{
-    memset(x, 0, (size_t)(n * n) * sizeof *x);
-    for (int64_t i = 0; i < n; i++) x[i * (n + 1)] = 1;
-}
-
 /* ---- QR -------------------------------------------------------------------------------------- */
 
 /* Reflections H = 1 - tau v v^T, v[0] = 1, in blocks of WIDE: H1 H2 ... = 1 - V t V^T, t upper triangular.
@@ -69,26 +61,11 @@ typedef struct QrRoom {
     int64_t m;
 } QrRoom;
 
+/* c = alpha a b + beta c, c column-major. */
 static int product(int64_t m, int64_t n, int64_t k, REAL alpha, const REAL *a, int64_t a_row, int64_t a_col,
                    const REAL *b, int64_t b_row, int64_t b_col, REAL beta, REAL *c, int64_t c_col)
 {
-    const GemmCall call = { .dtype = sizeof(REAL) == 8 ? GEMM_F64 : GEMM_F32,
-                            .batch = 1,
-                            .m = m,
-                            .n = n,
-                            .k = k,
-                            .a = a,
-                            .a_row = a_row,
-                            .a_col = a_col,
-                            .b = b,
-                            .b_row = b_row,
-                            .b_col = b_col,
-                            .c = c,
-                            .c_row = 1,
-                            .c_col = c_col,
-                            .alpha = alpha,
-                            .beta = beta };
-    return gemm_cpu(&call, cpu_threads(m * n * k));
+    return TYPED(block_product)(m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, 1, c_col);
 }
 
 /* x[0] becomes the norm of x with the other sign, the rest that of v; without overflow.  Returns tau. */
@@ -156,7 +133,6 @@ static int make_block(const QrRoom *room, int64_t from, int64_t width)
 static int apply_block(const QrRoom *room, int64_t from, int64_t width, bool turned, REAL *c, int64_t columns)
 {
     const int64_t m = room->m, rows = m - from;
-    if (columns == 0) return 0;
     return product(width, columns, rows, 1, room->v, m, 1, c, 1, m, 0, room->p, WIDE) ||
                    product(width, columns, width, 1, room->t, turned ? WIDE : 1, turned ? 1 : WIDE, room->p,
                            1, WIDE, 0, room->s, WIDE) ||
@@ -196,7 +172,7 @@ static int factor_qr(const REAL *a, Matrices s, int64_t k, const QrRoom *room, R
 int TYPED(linalg_qr)(const char *op, Matrices s, const REAL *a, bool complete, REAL *q, REAL *r)
 {
     const int64_t k = complete ? s.m : least(s.m, s.n), wide = s.n > k ? s.n : k;
-    for (int64_t i = 0; s.n == 0 && complete && i < s.batch; i++) make_identity(q + i * s.m * s.m, s.m);
+    for (int64_t i = 0; s.n == 0 && complete && i < s.batch; i++) TYPED(put_identity)(q + i * s.m * s.m, s.m);
     if (s.m == 0 || s.n == 0 || s.batch == 0) return 0;
     const int64_t count = s.m * wide + wide + WIDE * (s.m + WIDE + 2 * (wide > WIDE ? wide : WIDE));
     const size_t bytes = (size_t)count * sizeof *a;
@@ -231,7 +207,7 @@ static double norm_of(const REAL *x, int64_t n)
 static int invert_tall(const REAL *q, const REAL *r, int64_t m, int64_t n, double atol, double rtol,
                        REAL *inverse, REAL *y)
 {
-    make_identity(inverse, n);
+    TYPED(put_identity)(inverse, n);
     if (TYPED(block_triangular)(r, inverse, n, n, true, true, false)) return -1;
     const double least_value = 1 / norm_of(inverse, n), bound = rtol * norm_of(r, n);
     if (!(least_value > 2 * (atol > bound ? atol : bound))) return 1;
@@ -325,8 +301,8 @@ int TYPED(linalg_svd)(const char *op, Matrices s, const REAL *a, bool full, REAL
     const Factors f = { u, sigma, vh, s.m, s.n, k, full ? s.m : k, full ? s.n : k };
     if (!lapack) return -1;
     for (int64_t i = 0; k == 0 && full && i < s.batch; i++) {
-        make_identity(u + i * s.m * s.m, s.m);
-        make_identity(vh + i * s.n * s.n, s.n);
+        TYPED(put_identity)(u + i * s.m * s.m, s.m);
+        TYPED(put_identity)(vh + i * s.n * s.n, s.n);
     }
     if (k == 0 || s.batch == 0) return 0;
     const int64_t lwork = 4 * k * k + 7 * k + 32 * most; /* gesdd's least, and blocks for its QR */

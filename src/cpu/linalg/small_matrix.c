@@ -8,6 +8,12 @@
 typedef REAL V __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
 enum { ONE = 16 / sizeof(REAL), STEP = 4 * ONE };
 
+void TYPED(put_identity)(REAL *x, int64_t n)
+{
+    memset(x, 0, (size_t)(n * n) * sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i * (n + 1)] = 1;
+}
+
 void TYPED(subtract_line)(REAL *y, const REAL *x, REAL c, int64_t n)
 {
     int64_t i = 0;

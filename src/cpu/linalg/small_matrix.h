@@ -16,6 +16,8 @@ void TYPED(transpose_into)(REAL *to, const REAL *from, int64_t rows, int64_t col
 void TYPED(transpose_part)(REAL *to, int64_t to_ld, const REAL *from, int64_t from_ld, int64_t rows,
                            int64_t columns);
 
+void TYPED(put_identity)(REAL *x, int64_t n); /* x is [n, n] */
+
 /* y -= c x, y /= c, x and y exchanged, and x y, of n elements. */
 void TYPED(subtract_line)(REAL *y, const REAL *x, REAL c, int64_t n);
 void TYPED(divide_line)(REAL *y, REAL c, int64_t n);

@@ -7,7 +7,7 @@
 
 enum { LANES = 16, STEPS = 16 };
 
-/* In a fixed order. */
+/* The sum of the lanes, by halves: the same order on each instruction set. */
 static double total(const double lane[LANES])
 {
     double sum[LANES / 2];
