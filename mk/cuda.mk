@@ -13,13 +13,15 @@ CU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/cuda/%.o)
 CU_FLAGS   := -std=c++20 -Iinclude -Isrc -I. -I$(B)/include
 
 # Machine code for each chip, and PTX of the newest, from which drivers make code for later ones; compressed,
-# a fifteenth of its size.
+# a fifteenth of its size (CUDA_SQUEEZE=none where that is not wanted).
 # CUDA_OPT=-O1 on the host and -Xptxas -O1 for the chip do where it need only compile.
 CUDA_OPT   ?= -O3
 GENCODE    := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+CUDA_SQUEEZE ?= size
+SQUEEZE    := $(if $(NVCC),$(shell $(NVCC) --help | grep -q compress-mode && \
+                echo --compress-mode=$(CUDA_SQUEEZE)))
 # Line numbers, which sanitizers and profilers want, are two thirds of what is left: CUDA_LINES=-lineinfo.
-SQUEEZE    := $(if $(NVCC),$(shell $(NVCC) --help | grep -q compress-mode && echo --compress-mode=size))
 NVFLAGS    := $(CU_FLAGS) $(CUDA_LINES) $(SQUEEZE) -Werror all-warnings \
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
 
@@ -29,17 +31,34 @@ CUDA_ROWS  ?= $(GENCODE)
 $(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS) $(GENCODE) $(CUDA_OPT) $(CUDA_HOT) $(CUDA_ROWS)))
 HOT_FILES  := conv/conv_halves copy list norm/norm reduce/cross_entropy reduce/reduce reduce/softmax \
               sequence/attention sequence/attention_f32 sequence/attention_halves
+ROW_FILES  := $(foreach t,f32 f64 int,elementwise/map_$t)
+
+# CUDA_UNITS=1, for CI: the hot files but three are compiled as one, those of rows, and all others.  To read
+# the headers takes nvcc longer than to compile most of the files.  So their names must differ.
+NOT_IN_UNITS := conv/conv_halves sequence/attention_f32 sequence/attention_halves
+UNIT_hot   := $(filter-out $(NOT_IN_UNITS),$(HOT_FILES))
+UNIT_rows  := $(ROW_FILES)
+UNIT_other := $(filter-out $(HOT_FILES) $(ROW_FILES),$(CU_SOURCES:src/cuda/%.cu=%))
+UNITS      := other rows hot
+ifdef CUDA_UNITS
+CU_OBJECTS := $(UNITS:%=$(B)/units/%.o) $(NOT_IN_UNITS:%=$(B)/cuda/%.o)
+endif
 
 cuda: $(B)/libtapegrad_cuda.so
-$(B)/cuda/device.o $(B)/emu/device.o: $(OPS_DIGEST)
+$(B)/cuda/device.o $(B)/units/other.o $(B)/emu/device.o: $(OPS_DIGEST)
 $(CU_OBJECTS): SPEED = $(CUDA_OPT)
 $(CU_OBJECTS): CODE = $(GENCODE)
-$(foreach t,f32 f64 int,$(B)/cuda/elementwise/map_$t.o): CODE = $(CUDA_ROWS)
-$(HOT_FILES:%=$(B)/cuda/%.o): SPEED = $(CUDA_HOT)
-$(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda
-	@[ -n "$(NVCC)" ] || { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }
-	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(NVFLAGS) $(CODE) $(SPEED) \
-	    -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(ROW_FILES:%=$(B)/cuda/%.o) $(B)/units/rows.o: CODE = $(CUDA_ROWS)
+$(HOT_FILES:%=$(B)/cuda/%.o) $(B)/units/hot.o: SPEED = $(CUDA_HOT)
+COMPILE_CU  = @[ -n "$(NVCC)" ] || \
+    { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }; \
+    mkdir -p $(@D) && echo "  NVCC $@" && \
+    $(NVCC) $(NVFLAGS) $(CODE) $(SPEED) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(B)/cuda/%.o: src/cuda/%.cu $(B)/flags.cuda ; $(COMPILE_CU)
+$(B)/units/%.o: $(B)/units/%.cu $(B)/flags.cuda ; $(COMPILE_CU)
+$(foreach u,$(UNITS),$(eval $(call stamp,flags.unit_$u,$(UNIT_$u))))
+$(UNITS:%=$(B)/units/%.cu): $(B)/units/%.cu: $(B)/flags.unit_%
+	@mkdir -p $(@D) && printf '#include "src/cuda/%s.cu"\n' $(UNIT_$*) > $@
 $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	@echo "  LD   $@"; $(NVCC) -shared -cudart static $(CU_OBJECTS) -o $@ \
 	    -Xlinker -rpath='$$ORIGIN':$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
@@ -61,7 +80,7 @@ $(eval $(call stamp,flags.emu,$(CLANGXX) $(EMU_OPT) $(EMU_SAN)))
 
 emu: $(B)/libtapegrad_emu.so
 # What instantiates most kernels, of which a test runs few, takes a fifth of the time to compile so.
-SELDOM_RUN := $(foreach t,f32 f64 int,elementwise/map_$t) list sequence/attention_halves
+SELDOM_RUN := $(ROW_FILES) list sequence/attention_halves
 $(SELDOM_RUN:%=$(B)/emu/%.o): EMU_OPT = -O0
 $(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
 	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) $(EMU_OPT) $(EMU_SAN) \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # nvcc.sh BUILD - the CUDA sources compile for one chip (all of them is for releases), without optimisation,
 # which checks as much, but for the files of hot kernels, where a spill is an error; rows, a thousand kernels
-# of one line, stop at PTX.  The plugin exports one function and links neither driver nor libraries of CUDA's;
-# the library links no CUDA.
+# of one line, stop at PTX.  Most files are compiled together; the emulator's build compiles each alone.  The
+# plugin exports one function and links neither driver nor libraries of CUDA's; the library links no CUDA.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null || true)
@@ -12,7 +12,8 @@ if [ -z "$nvcc" ]; then
     exit 0
 fi
 mkdir -p "$1/hot"
-make -s B="$1" CUDA_ARCHS=90 NVCC="$nvcc" CUDA_OPT="-O1 -Xcicc -O1 -Xptxas -O0" \
+make -s B="$1" CUDA_ARCHS=90 NVCC="$nvcc" CUDA_UNITS=1 CUDA_SQUEEZE=none \
+    CUDA_OPT="-O1 -Xcicc -O1 -Xptxas -O0" \
     CUDA_ROWS="-gencode arch=compute_90,code=compute_90" \
     CUDA_HOT="-O1 -Xptxas -warn-spills,-warn-lmem-usage --keep --keep-dir $1/hot" cuda hot
 plugin=$1/libtapegrad_cuda.so

@@ -12,18 +12,19 @@ enum { MOST_DIMS = 5, AXES = 3, OPERANDS = 3 };
 
 typedef cudnnBackendAttributeName_t Name;
 
-struct Key {
+struct ConvKey {
     int kind, dtype, layout, tf32, axes;
     int64_t batch, in, out, groups;
     int64_t from[AXES], to[AXES], kernel[AXES], stride[AXES], pad[AXES], dilation[AXES];
 };
 
-enum { ID_X = 1, ID_W, ID_Y };
+enum { CONV_ID_X = 1, CONV_ID_W, CONV_ID_Y };
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
 /* [first, second, axes ..], dense, the second dimension behind the others where channels lie last. */
-Descriptor tensor(DnnGraph *g, const Key &k, int64_t id, int64_t first, int64_t second, const int64_t *axis)
+Descriptor tensor(DnnGraph *g, const ConvKey &k, int64_t id, int64_t first, int64_t second,
+                  const int64_t *axis)
 {
     int64_t size[MOST_DIMS] = { first, second }, stride[MOST_DIMS];
     const int n = 2 + k.axes;
@@ -36,7 +37,7 @@ Descriptor tensor(DnnGraph *g, const Key &k, int64_t id, int64_t first, int64_t 
     return g->tensor(id, dnn_type_of(k.dtype), n, size, stride);
 }
 
-Descriptor convolution(DnnGraph *g, const Key &k)
+Descriptor convolution(DnnGraph *g, const ConvKey &k)
 {
     const cudnnDataType_t type = k.dtype == TENSOR_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     const int mode = CUDNN_CROSS_CORRELATION, skip = AXES - k.axes;
@@ -71,13 +72,14 @@ static_assert(CONV_FORWARD == 0 && CONV_INPUT == 1 && CONV_WEIGHT == 2, "the ord
 
 void add_operation(DnnGraph *g, const void *key)
 {
-    const Key &k = *(const Key *)key;
+    const ConvKey &k = *(const ConvKey *)key;
     const Names &name = names[k.kind];
     const bool f64 = k.dtype == TENSOR_F64;
     const double scale64[2] = { 1, 0 };
     const float scale32[2] = { 1, 0 };
-    Descriptor x = tensor(g, k, ID_X, k.batch, k.in, k.from), y = tensor(g, k, ID_Y, k.batch, k.out, k.to),
-               w = tensor(g, k, ID_W, k.out, k.in / k.groups, k.kernel), conv = convolution(g, k);
+    Descriptor x = tensor(g, k, CONV_ID_X, k.batch, k.in, k.from),
+               y = tensor(g, k, CONV_ID_Y, k.batch, k.out, k.to),
+               w = tensor(g, k, CONV_ID_W, k.out, k.in / k.groups, k.kernel), conv = convolution(g, k);
     Descriptor op = g->make(name.type);
     for (int i = 0; i < 2; i++)
         g->set(op, (Name)(name.first + i), f64 ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT, 1,
@@ -89,9 +91,9 @@ void add_operation(DnnGraph *g, const void *key)
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
-void set_key(Key *key, ConvKind kind, const ConvArgs *a)
+void set_key(ConvKey *key, ConvKind kind, const ConvArgs *a)
 {
-    Key &k = *key;
+    ConvKey &k = *key;
     memset(&k, 0, sizeof k); /* its gaps are compared, too */
     const bool flat = a->d == 1 && a->od == 1 && a->kd == 1 && a->pad_d == 0;
     k.kind = kind, k.dtype = a->dtype, k.layout = a->layout, k.tf32 = a->precision != GEMM_EXACT;
@@ -161,7 +163,7 @@ int conv_cudnn(ConvKind kind, const ConvArgs *a)
     const int64_t weights = a->out * (a->in / a->groups) * taps;
     if (a->dtype > TENSOR_BF16 || !aligned(a) || a->batch * pixels * positions * weights == 0)
         return KERNEL_DECLINED;
-    Key key;
+    ConvKey key;
     set_key(&key, kind, a);
     const DnnPlan *p = dnn_plan(&key, sizeof key, add_operation, a->dtype == TENSOR_F32 && !key.tf32);
     if (!p) return KERNEL_DECLINED;
@@ -169,7 +171,7 @@ int conv_cudnn(ConvKind kind, const ConvArgs *a)
     Scratch room((size_t)p->room), turn(turned ? (size_t)weights * gpu_dtype_size(a->dtype) : 0);
     if (!room.data || !turn.data) return KERNEL_FAILED;
     void *const w = turned ? turn.data : a->weight;
-    const int64_t id[OPERANDS] = { ID_X, ID_W, ID_Y };
+    const int64_t id[OPERANDS] = { CONV_ID_X, CONV_ID_W, CONV_ID_Y };
     void *const data[OPERANDS] = { a->x, w, a->y };
     if ((turned && !grad && turn_weights(a, a->weight, w, false)) ||
         dnn_execute("convolution", p, OPERANDS, id, data, room.data) ||

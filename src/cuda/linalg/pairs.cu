@@ -1,10 +1,10 @@
 /* pairs.cu - distances of all pairs of vectors, and their gradient (PairsArgs in kernels.h).
  *
- * Forward: a block makes a tile of TILE x TILE pairs, from pieces of their vectors in shared memory.
+ * Forward: a block makes a tile of SIDE x SIDE pairs, from pieces of their vectors in shared memory.
  * Backward: a thread makes one element, and sums over the other set in its order. */
 #include "cuda/cuda.cuh"
 
-enum { TILE = 16 };
+enum { SIDE = 16 };
 
 static __device__ inline float power(float x, float p) { return powf(x, p); }
 static __device__ inline double power(double x, double p) { return pow(x, p); }
@@ -33,17 +33,17 @@ template <class T> struct Norm {
 
 template <class T> __global__ void pairs_kernel(PairsArgs s)
 {
-    __shared__ T a[TILE][TILE + 1], b[TILE][TILE + 1];
-    const int row = (int)threadIdx.x / TILE, column = (int)threadIdx.x % TILE;
-    const int64_t down = (s.m + TILE - 1) / TILE, across = (s.others + TILE - 1) / TILE;
+    __shared__ T a[SIDE][SIDE + 1], b[SIDE][SIDE + 1];
+    const int row = (int)threadIdx.x / SIDE, column = (int)threadIdx.x % SIDE;
+    const int64_t down = (s.m + SIDE - 1) / SIDE, across = (s.others + SIDE - 1) / SIDE;
     for (int64_t tile = blockIdx.x; tile < s.batch * down * across; tile += gridDim.x) {
-        const int64_t batch = tile / (down * across), i0 = tile / across % down * TILE,
-                      j0 = tile % across * TILE, i = i0 + row, j = j0 + column;
+        const int64_t batch = tile / (down * across), i0 = tile / across % down * SIDE,
+                      j0 = tile % across * SIDE, i = i0 + row, j = j0 + column;
         const T *from_a = (const T *)s.a + batch * s.m * s.n,
                 *from_b = (const T *)s.b + batch * s.others * s.n;
         Norm<T> norm(s.p);
-        for (int64_t k0 = 0; k0 < s.n; k0 += TILE) {
-            const int64_t k = k0 + column, piece = s.n - k0 < TILE ? s.n - k0 : TILE;
+        for (int64_t k0 = 0; k0 < s.n; k0 += SIDE) {
+            const int64_t k = k0 + column, piece = s.n - k0 < SIDE ? s.n - k0 : SIDE;
             a[row][column] = i < s.m && k < s.n ? from_a[i * s.n + k] : (T)0;
             b[row][column] = j0 + row < s.others && k < s.n ? from_b[(j0 + row) * s.n + k] : (T)0;
             __syncthreads();
@@ -84,10 +84,10 @@ template <class T> __global__ void pairs_grad_kernel(PairsArgs s, const T *y)
 
 template <class T> static int distances(const PairsArgs *a)
 {
-    const int64_t tiles = a->batch * ((a->m + TILE - 1) / TILE) * ((a->others + TILE - 1) / TILE);
+    const int64_t tiles = a->batch * ((a->m + SIDE - 1) / SIDE) * ((a->others + SIDE - 1) / SIDE);
     auto kernel = &pairs_kernel<T>;
     if (tiles == 0) return 0;
-    LAUNCH(kernel, (unsigned)(tiles < 65536 ? tiles : 65536), TILE * TILE, *a);
+    LAUNCH(kernel, (unsigned)(tiles < 65536 ? tiles : 65536), SIDE * SIDE, *a);
     return gpu_launched("pairs");
 }
 

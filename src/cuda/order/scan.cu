@@ -2,13 +2,13 @@
  *
  * A kind is a rule: how it reads an element as a state, joins the state of earlier elements with that of
  * later ones, and writes a result.  Many lines side by side take a thread each.  Otherwise a block passes
- * over a line: its threads join EACH neighbours, their states are scanned in shared memory, and a carry goes
+ * over a line: its threads join RUN neighbours, their states are scanned in shared memory, and a carry goes
  * on to the next elements.  Few long lines are cut into chunks, as many as follow from the sizes: a first
  * pass finds the state of each, a second what comes before it. */
 #include "cuda/cuda.cuh"
 
-static constexpr int EACH = 8;
-static constexpr int64_t CHUNK = 8192, MOST_CHUNKS = 512, SIDE_BY_SIDE = 4096;
+static constexpr int RUN = 8;
+static constexpr int64_t STRETCH = 8192, MOST_CHUNKS = 512, SIDE_BY_SIDE = 4096;
 
 struct ScanCall {
     ScanArgs a;
@@ -156,17 +156,17 @@ template <class Rule, bool totals> __global__ void scan_chunk_kernel(ScanCall c)
     State *const carry = c.carry ? (State *)c.carry + blockIdx.x : nullptr;
     State before = carry && !totals ? *carry : Rule::none();
     const Rule rule(c.a, line);
-    for (int64_t base = begin; base < end; base += THREADS * EACH) {
-        const int64_t first = base + (int64_t)threadIdx.x * EACH;
-        State mine[EACH], sum = Rule::none();
-        for (int k = 0; k < EACH; k++) {
+    for (int64_t base = begin; base < end; base += THREADS * RUN) {
+        const int64_t first = base + (int64_t)threadIdx.x * RUN;
+        State mine[RUN], sum = Rule::none();
+        for (int k = 0; k < RUN; k++) {
             if (first + k < end) sum = Rule::join(sum, rule.read(first + k));
             mine[k] = sum;
         }
         part[0][threadIdx.x] = sum;
         const State *all = scan_threads<Rule>(part[0], part[1]);
         const State left = threadIdx.x ? Rule::join(before, all[threadIdx.x - 1]) : before;
-        for (int k = 0; k < EACH && !totals; k++)
+        for (int k = 0; k < RUN && !totals; k++)
             if (first + k < end) rule.write(first + k, Rule::join(left, mine[k]));
         before = Rule::join(before, all[THREADS - 1]);
         __syncthreads(); /* part is written again */
@@ -215,7 +215,7 @@ template <class Rule> int scan_with(const ScanArgs *a)
         LAUNCH(kernel, (unsigned)((c.lines + THREADS - 1) / THREADS), THREADS, c);
         return gpu_launched("scan");
     }
-    const int64_t most = MOST_CHUNKS / c.lines, wanted = a->n / CHUNK < most ? a->n / CHUNK : most;
+    const int64_t most = MOST_CHUNKS / c.lines, wanted = a->n / STRETCH < most ? a->n / STRETCH : most;
     if (wanted <= 1) return scan_by_chunks<Rule>(&c);
     c.chunk = (a->n + wanted - 1) / wanted, c.chunks = (a->n + c.chunk - 1) / c.chunk;
     Scratch carry((size_t)(c.lines * c.chunks) * sizeof(typename Rule::State));

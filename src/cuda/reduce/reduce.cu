@@ -23,7 +23,7 @@ enum Fold {
     FOLD_POWER
 };
 enum { SHIFT_MEAN = 100, SHIFT_MAX }; /* kinds of result besides those of ReduceKind */
-enum { CHUNK = 4096, COLUMN_CHUNK = 128, MOST_CHUNKS = 512 };
+enum { ROW_CHUNK = 4096, COLUMN_CHUNK = 128, MOST_CHUNKS = 512 };
 
 /* ---- folds ----------------------------------------------------------------------------------- */
 
@@ -253,7 +253,7 @@ static bool rows_by_team(const FoldCall *c)
 
 static int64_t chunks_of(const FoldCall *c, bool team)
 {
-    const int64_t size = team ? CHUNK : COLUMN_CHUNK,
+    const int64_t size = team ? ROW_CHUNK : COLUMN_CHUNK,
                   most = team ? (1 << 15) / c->kept.count : (1 << 20) / c->kept.count;
     int64_t chunks = c->reduced.count / size;
     if (chunks > most) chunks = most;

@@ -9,7 +9,7 @@
 
 /* ---- sum dy y -------------------------------------------------------------------------------- */
 
-enum { LANES = 32 };
+enum { WARP = 32 };
 
 /* Elements [i, i + a pack) of a row; zeros behind the width. */
 template <class T> __device__ inline Pack<T> pack_of(const T *x, int i, int width, bool wide)
@@ -29,17 +29,17 @@ template <class T>
 __global__ void row_dots(int64_t rows, int64_t each, int64_t heads, int width, bool wide, const T *x,
                          const T *y, float *out)
 {
-    const int64_t row = first_item() / LANES;
-    const int lane = (int)threadIdx.x % LANES;
+    const int64_t row = first_item() / WARP;
+    const int lane = (int)threadIdx.x % WARP;
     if (row >= rows) return;
     float sum = 0;
-    for (int i = lane * Pack<T>::SIZE; i < width; i += LANES * Pack<T>::SIZE) {
+    for (int i = lane * Pack<T>::SIZE; i < width; i += WARP * Pack<T>::SIZE) {
         const Pack<T> a = pack_of(x + row * width, i, width, wide),
                       b = pack_of(y + row * width, i, width, wide);
 #pragma unroll
         for (int k = 0; k < Pack<T>::SIZE; k++) sum += value_of(a.v[k]) * value_of(b.v[k]);
     }
-    for (int half = LANES / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
+    for (int half = WARP / 2; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
     if (lane > 0) return;
     int64_t of = row;
     const int64_t head = split_off(of, heads), within = split_off(of, each);
@@ -50,7 +50,7 @@ static int dots(const AttentionCall &c, float *out)
 {
     const int64_t rows = c.a.batch * c.a.rows;
     return with_float(c.a.dtype, [=, &c]<class T>() -> int {
-        LAUNCH((row_dots<T>), (unsigned)((rows * LANES + THREADS - 1) / THREADS), THREADS, rows, c.a.rows,
+        LAUNCH((row_dots<T>), (unsigned)((rows * WARP + THREADS - 1) / THREADS), THREADS, rows, c.a.rows,
                c.a.heads, (int)c.a.value_width, c.wide_y, (const T *)c.a.dy, (const T *)c.a.y, out);
         return gpu_launched("attention_grad");
     });
@@ -74,7 +74,7 @@ static bool takes(const AttentionArgs *a)
 {
     int device = 0, most = 0;
     if (a->width > ATTENTION_WIDTH || a->value_width > ATTENTION_WIDTH) return false;
-    if (attention_blocks(a->batch, a->rows > a->cols ? a->rows : a->cols, LANES) >= 1ll << 26) return false;
+    if (attention_blocks(a->batch, a->rows > a->cols ? a->rows : a->cols, WARP) >= 1ll << 26) return false;
     if (is_half(a)) return gpu_has_mma();
     return a->dtype == TENSOR_F32 && cudaGetDevice(&device) == cudaSuccess &&
            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess &&

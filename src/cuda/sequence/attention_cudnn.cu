@@ -18,7 +18,7 @@ namespace {
 
 enum { FORWARD = 16, BACKWARD, DIMS = 4, OLDEST = 91600, WIDTH = 256, MOST_ITEMS = 65535 };
 
-struct Key {
+struct AttentionKey {
     int kind, dtype, causal, heads_behind;
     int64_t batch, heads, share, rows, cols, width, value_width;
     int64_t q[3], k[3], v[3]; /* strides of batch, heads and rows */
@@ -45,7 +45,7 @@ enum {
 
 struct Builder {
     DnnGraph *g;
-    const Key &k;
+    const AttentionKey &k;
     int64_t next = ID_VIRTUAL;
 
     cudnnDataType_t half() const { return dnn_type_of(k.dtype); }
@@ -175,7 +175,7 @@ struct Builder {
 
 void add_forward(DnnGraph *g, const void *key)
 {
-    const Key &k = *(const Key *)key;
+    const AttentionKey &k = *(const AttentionKey *)key;
     Builder b = { g, k };
     const int64_t shared = k.heads / k.share;
     Descriptor q = b.tensor(ID_Q, k.heads, k.rows, k.width, k.q, false),
@@ -192,7 +192,7 @@ void add_forward(DnnGraph *g, const void *key)
 
 void add_backward(DnnGraph *g, const void *key)
 {
-    const Key &k = *(const Key *)key;
+    const AttentionKey &k = *(const AttentionKey *)key;
     Builder b = { g, k };
     const int64_t shared = k.heads / k.share;
     Descriptor q = b.tensor(ID_Q, k.heads, k.rows, k.width, k.q, false),
@@ -231,10 +231,10 @@ bool set_strides(int64_t stride[3], const AttentionArgs &a, const AttentionOpera
     return stride[0] > 0 && stride[1] > 0 && stride[2] > 0;
 }
 
-bool set_key(Key *key, int kind, const AttentionCall &c)
+bool set_key(AttentionKey *key, int kind, const AttentionCall &c)
 {
     const AttentionArgs &a = c.a;
-    Key &k = *key;
+    AttentionKey &k = *key;
     memset(&k, 0, sizeof k); /* its gaps are compared, too */
     if ((a.dtype != TENSOR_F16 && a.dtype != TENSOR_BF16) || a.keep || a.mask.data || a.ndim > 2)
         return false;
@@ -249,7 +249,7 @@ bool set_key(Key *key, int kind, const AttentionCall &c)
            set_strides(k.k, a, a.k, k.share) && set_strides(k.v, a, a.v, k.share);
 }
 
-const DnnPlan *plan_of(Key *key, int kind, const AttentionCall &c)
+const DnnPlan *plan_of(AttentionKey *key, int kind, const AttentionCall &c)
 {
     if (!set_key(key, kind, c) || dnn_version() < OLDEST) return nullptr;
     return dnn_plan(key, sizeof *key, kind == FORWARD ? add_forward : add_backward, false);
@@ -279,7 +279,7 @@ bool attention_cudnn_first()
 
 int attention_cudnn(const AttentionCall &c)
 {
-    Key key;
+    AttentionKey key;
     const DnnPlan *p = plan_of(&key, FORWARD, c);
     if (!p) return KERNEL_DECLINED;
     Scratch room((size_t)p->room);
@@ -298,7 +298,7 @@ int attention_cudnn(const AttentionCall &c)
 
 int attention_cudnn_grad(const AttentionCall &c)
 {
-    Key key;
+    AttentionKey key;
     if (!c.a.dq || !c.a.dk || !c.a.dv) return KERNEL_DECLINED;
     const DnnPlan *p = plan_of(&key, BACKWARD, c);
     if (!p || key.share != c.a.share) return KERNEL_DECLINED;
