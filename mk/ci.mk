@@ -81,7 +81,7 @@ $(call add_step,cuda/test_ops_memory,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/12 buil
 QUARTER := env TAPEGRAD_SHARD=1/4
 $(call add_step,cuda/test_device.rev,cuda/emu,$(QUARTER) CUEMU_ORDER=rev build/test/test_device)
 $(call add_step,cuda/test_device.random,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:1 build/test/test_device)
-$(call add_step,cuda/planted,,test/planted.sh build)
+$(call add_step,cuda/planted,cuda/emu,test/planted.sh build)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
 $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
 

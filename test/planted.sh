@@ -6,10 +6,12 @@ cd "$(dirname "$0")/.."
 folder=$1/planted compile="${CLANGXX:-clang++} -std=c++20 -Itest -Itest/cuemu/shim -g -Wall -Wextra -Werror"
 export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
 mkdir -p "$folder"
-for file in test/cuemu/*.cpp; do $compile -O2 -c "$file" -o "$folder/$(basename "$file" .cpp).o"; done
+emulator=()
+for file in test/cuemu/*.cpp; do emulator+=("$1/emu/$(basename "$file" .cpp).o"); done
+make -s B="$1" "${emulator[@]}"
 for how in plain address thread; do
     $compile -O1 "$([ $how = plain ] && echo -g || echo -fsanitize=$how)" -x c++ test/cuemu/planted.cu \
-        -x none "$folder"/*.o -lpthread -o "$folder/$how"
+        -x none "${emulator[@]}" -lpthread -ldl -o "$folder/$how"
 done
 
 # notices HOW ORDER [BUG] - does the program end with a failure?

@@ -68,12 +68,13 @@ enum State : uint8_t { READY, AT_BAR, AT_WARP, DONE };
 struct Fiber {
     Ctx ctx;
     State st;
+    bool begun;
     uint3 idx;
     const char *file;
     int line;
     void *tsan;
     void *fake;
-    char *stk;
+    char *stk; /* while it runs */
 };
 struct Slot {
     uint32_t mask, arrived, left;
@@ -90,6 +91,8 @@ static const unsigned MAXT = 1024;
 static std::vector<Fiber> F;
 static std::vector<Warp> W;
 static std::vector<unsigned> order;
+static std::vector<char *> idle; /* stacks; the last that a thread left is in the cache */
+static unsigned turn, turn_end;  /* of `order`: who runs, and where its warp ends */
 static Ctx mainctx;
 static Fiber *cur;
 static unsigned nthr, n_done, n_bar;
@@ -169,30 +172,81 @@ static void to_main()
 
 static uintptr_t kernel_sync;
 static void check_warp(Warp &w);
-static void fiber_main()
-{
-    if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(nullptr, &main_stk, &main_stkn);
-    L->body();
-    unsigned t = (unsigned)(cur - F.data());
-    Warp &w = W[t / 32];
-    hb_release(kernel_sync);
-    cur->st = DONE;
-    n_done++;
-    w.alive &= ~(1u << (t & 31));
-    check_warp(w);
-    to_main();
-    abort();
-}
-
-static void resume(Fiber &f)
+static void enter(Fiber &f)
 {
     cur = &f;
     X.tidx = f.idx;
     X.lane = (unsigned)(&f - F.data()) & 31;
+}
+
+/* A thread has ended: the next one, where it is yet to begin, runs on the same stack.  Not under TSan, for
+ * which each has a stack of its own. */
+static bool next_begins()
+{
+    if (__tsan_switch_to_fiber || turn + 1 >= turn_end) return false;
+    Fiber &next = F[order[turn + 1]];
+    if (next.begun) return false;
+    turn++;
+    next.begun = true;
+    next.stk = cur->stk, cur->stk = nullptr;
+    enter(next);
+    return true;
+}
+
+static void fiber_main()
+{
+    if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(nullptr, &main_stk, &main_stkn);
+    do {
+        L->body();
+        unsigned t = (unsigned)(cur - F.data());
+        Warp &w = W[t / 32];
+        hb_release(kernel_sync);
+        cur->st = DONE;
+        n_done++;
+        w.alive &= ~(1u << (t & 31));
+        check_warp(w);
+    } while (next_begins());
+    to_main();
+    abort();
+}
+
+static char *stack()
+{
+    if (idle.empty())
+        return (char *)mmap(0, STK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                            0);
+    char *stk = idle.back();
+    idle.pop_back();
+    return stk;
+}
+
+static void leave_stack(Fiber &f)
+{
+    if (f.stk) idle.push_back(f.stk);
+    f.stk = nullptr;
+}
+
+static void begin(Fiber &f)
+{
+    f.begun = true;
+    f.stk = stack();
+    /* Staggered: equal offsets would share cache sets. */
+    ctx_make(f.ctx, f.stk, STK - (uintptr_t)f.stk / STK % 32 * 320, fiber_main);
+    if (__tsan_create_fiber) {
+        forget(f.stk + STK - (16 << 10), 16 << 10);
+        f.tsan = __tsan_create_fiber(0);
+    }
+}
+
+static void resume(Fiber &f)
+{
+    if (!f.begun) begin(f);
+    enter(f);
     if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(&main_fake, f.stk, STK);
     if (__tsan_switch_to_fiber) __tsan_switch_to_fiber(f.tsan, 1);
     ctx_switch(mainctx, f.ctx);
     if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(main_fake, nullptr, nullptr);
+    if (cur->st == DONE && !__tsan_switch_to_fiber) leave_stack(*cur);
     cur = nullptr;
 }
 
@@ -338,21 +392,19 @@ static void start_warps()
     }
 }
 
-static void start_fiber(unsigned t)
+static void number_threads()
 {
-    Fiber &f = F[t];
-    f.idx = uint3{ t % X.bdim.x, t / X.bdim.x % X.bdim.y, t / X.bdim.x / X.bdim.y };
+    unsigned t = 0;
+    for (unsigned z = 0; z < X.bdim.z; z++)
+        for (unsigned y = 0; y < X.bdim.y; y++)
+            for (unsigned x = 0; x < X.bdim.x; x++) F[t++].idx = uint3{ x, y, z };
+}
+
+static void start_fiber(Fiber &f)
+{
     f.st = READY;
+    f.begun = false;
     f.fake = nullptr;
-    if (!f.stk)
-        f.stk =
-            (char *)mmap(0, STK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ctx_make(f.ctx, f.stk, STK - (t % 32) * 320,
-             fiber_main); /* staggered: equal offsets would share cache sets */
-    if (__tsan_create_fiber) {
-        forget(f.stk + STK - (16 << 10), 16 << 10);
-        f.tsan = __tsan_create_fiber(0);
-    }
 }
 
 static void poison_dynamic(size_t n)
@@ -385,8 +437,9 @@ static bool run_warp(unsigned w)
     bool ran = false, again = true;
     while (again && !failed) {
         again = false;
-        for (unsigned i = w; i < nthr && i < w + 32 && !failed; i++) {
-            Fiber &f = F[order[i]];
+        turn_end = nthr < w + 32 ? nthr : w + 32;
+        for (turn = w; turn < turn_end && !failed; turn++) {
+            Fiber &f = F[order[turn]];
             if (f.st != READY) continue;
             ran = again = true;
             resume(f);
@@ -402,7 +455,7 @@ static void run_block()
     start_warps();
     poison_shared();
     if (L->shared) poison_dynamic(L->shared);
-    for (unsigned t = 0; t < nthr; t++) start_fiber(t);
+    for (unsigned t = 0; t < nthr; t++) start_fiber(F[t]);
     shuffle();
     while (n_done < nthr && !failed) {
         bool ran = false;
@@ -410,10 +463,10 @@ static void run_block()
         if (!ran) report_deadlock();
         if (ord_kind == 'r') shuffle();
     }
-    if (!__tsan_destroy_fiber) return;
-    for (unsigned i = 0; i < nthr; i++) {
-        __tsan_destroy_fiber(F[i].tsan);
-        F[i].tsan = nullptr;
+    for (unsigned t = 0; t < nthr; t++) {
+        leave_stack(F[t]); /* of a block that was abandoned, too */
+        if (F[t].tsan) __tsan_destroy_fiber(F[t].tsan);
+        F[t].tsan = nullptr;
     }
 }
 
@@ -432,6 +485,7 @@ bool run_grid(const Launch &l)
         W.resize(MAXT / 32);
         order.resize(MAXT);
     }
+    number_threads();
     begin_shared();
     main_tsan = __tsan_get_current_fiber ? __tsan_get_current_fiber() : nullptr;
     uint64_t n = (uint64_t)l.g.x * l.g.y * l.g.z, off = ord_kind == 'r' ? rng % n : 0;

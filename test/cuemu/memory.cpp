@@ -68,6 +68,14 @@ void expose(bool on)
     unread.clear();
 }
 
+/* What is reached is a mapping of its own, as its advice differs: to allow and to forbid it splits none. */
+static void reach(size_t end)
+{
+    if (end > reached) madvise(range + reached, end - reached, MADV_RANDOM);
+    else madvise(range + end, reached - end, MADV_NORMAL);
+    reached = end;
+}
+
 static bool in_range(uintptr_t p) { return p >= (uintptr_t)range && p < (uintptr_t)range + room; }
 
 /* The first gap that is wide enough; null: none is. */
@@ -83,7 +91,8 @@ static void *device_block(size_t n)
     if (!range || n > room || end > room) return nullptr;
     if (end > reached) {
         const size_t was = reached;
-        reached = (end + PAGES - 1) / PAGES * PAGES;
+        if (!reached) forget(range, APART); /* a report of TSan's walks down to something that it knows */
+        reach((end + PAGES - 1) / PAGES * PAGES);
         if (exec_depth) protect(was, reached, true);
         if (__asan_poison_memory_region) __asan_poison_memory_region(range + was, reached - was);
     }
@@ -102,7 +111,7 @@ static void forget_block(const Alloc &gone)
     if (end >= reached) return;
     protect(end, reached, false);
     madvise(range + end, reached - end, MADV_DONTNEED);
-    reached = end;
+    reach(end);
 }
 } // namespace cuemu
 using namespace cuemu;

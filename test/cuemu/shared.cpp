@@ -54,6 +54,7 @@ static bool find_pages()
     edges[0] = { from, pages.from }, edges[1] = { pages.to, to };
     written.resize((pages.to - pages.from) / PAGE);
     poison(from, to);
+    if (pages.from < pages.to && mprotect((void *)pages.from, pages.to - pages.from, PROT_READ)) abort();
     return true;
 }
 
@@ -62,8 +63,9 @@ void begin_shared()
     static const bool any = find_pages();
     if (!any || pages.from == pages.to) return;
     poison_shared();
+    for (size_t i = 0; i < n_written; i++)
+        if (mprotect((void *)written[i], PAGE, PROT_READ)) abort();
     n_written = 0;
-    if (mprotect((void *)pages.from, pages.to - pages.from, PROT_READ)) abort();
     struct sigaction write = {};
     write.sa_sigaction = on_write;
     write.sa_flags = SA_SIGINFO | SA_NODEFER;
