@@ -9,16 +9,16 @@
 
 #include "cpu/vectors.h"
 
-/* Tile rows: as many accumulators as the registers hold beside two of b and one of a. */
+/* Tile rows: as many accumulators as the registers hold beside two of b and one of a; and up to FEW. */
 #if defined __AVX512F__
-enum { ROWS = 14, BLOCK_BYTES = 516096 };
+enum { ROWS = 14, FEW = 8, BLOCK_BYTES = 516096 };
 #elif defined __AVX2__
-enum { ROWS = 6, BLOCK_BYTES = 184320 };
+enum { ROWS = 6, FEW = 6, BLOCK_BYTES = 184320 };
 #elif defined __aarch64__
-enum { ROWS = 12, BLOCK_BYTES = 184320 };
+enum { ROWS = 12, FEW = 8, BLOCK_BYTES = 184320 };
 #else
 #define BASE_OF_X86 1 /* for CPUs from before 2013: small code */
-enum { ROWS = 4, BLOCK_BYTES = 184320 };
+enum { ROWS = 4, FEW = 4, BLOCK_BYTES = 184320 };
 #endif
 
 /* Tiles of their own for an `a` whose columns are 1 apart: on x86-64 not for f64 (1 to 2 % slower for 20 KB),

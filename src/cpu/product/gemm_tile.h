@@ -55,7 +55,7 @@ FORCE_INLINE void N(step)(VEC *sum, const char **a, int64_t row, int64_t step, c
 }
 
 /* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col
- * is 1, so that an unrolled loop finds its steps of a at constant distances (3 % faster); others gain nothing
+ * may be 1: then an unrolled loop finds its steps of a at constant distances (3 % faster); others gain nothing
  * by it. */
 FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, const int whole, const int unit)
 {
@@ -64,7 +64,7 @@ FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, con
     UNROLL for (int i = 0; i < rows * vecs; i++) sum[i] = (VEC){ 0 };
 
     /* Rows hang in threes on one pointer: base, base + stride, base + 2 stride are x86 addresses. */
-    const int64_t row = t->a_row * (int64_t)sizeof(T), step = (unit ? 1 : t->a_col) * (int64_t)sizeof(T);
+    const int64_t row = t->a_row * (int64_t)sizeof(T), step = t->a_col * (int64_t)sizeof(T);
     const char *a[(ROWS + 2) / 3];
     UNROLL for (int i = 0; i < (rows + 2) / 3; i++) a[i] = (const char *)t->a + 3 * i * row;
     const T *b = t->b;
@@ -76,7 +76,10 @@ FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, con
             if (vecs > 1) __builtin_prefetch(t->c + i * t->c_row + t->cols - 1, 1);
         }
 
-    if (whole && unit == JOIN(UNIT, TYPE)) {
+    if (unit && t->a_col == 1) {
+        UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row)
+            N(step)(sum, a, row, sizeof(T), b, mask, rows, vecs, whole);
+    } else if (whole && !JOIN(UNIT, TYPE)) {
         UNROLL_2 for (int64_t p = 0; p < k; p++, b += b_row)
             N(step)(sum, a, row, step, b, mask, rows, vecs, whole);
     } else
@@ -108,16 +111,15 @@ static N(Tile) N(vector)(const N(Tile) * t, int from)
 
 /* A panel that is not full goes vector by vector: tiles of two, the second one masked, were a quarter of the
  * code and no faster (64 x 20 x 128, 768 x 65 x 128). */
-#define TILE(rows)                                                                           \
-    static void N(tile_##rows)(const N(Tile) * t)                                            \
-    {                                                                                        \
-        if (JOIN(UNIT, TYPE) && t->cols == COLS && t->a_col == 1) N(tile)(t, rows, 2, 1, 1); \
-        else if (t->cols == COLS) N(tile)(t, rows, 2, 1, 0);                                 \
-        else                                                                                 \
-            for (int j = 0; j < t->cols; j += LANES) {                                       \
-                const N(Tile) part = N(vector)(t, j);                                        \
-                N(tile)(&part, rows, 1, 0, 0);                                               \
-            }                                                                                \
+#define TILE(rows)                                                     \
+    static void N(tile_##rows)(const N(Tile) * t)                      \
+    {                                                                  \
+        if (t->cols == COLS) N(tile)(t, rows, 2, 1, JOIN(UNIT, TYPE)); \
+        else                                                           \
+            for (int j = 0; j < t->cols; j += LANES) {                 \
+                const N(Tile) part = N(vector)(t, j);                  \
+                N(tile)(&part, rows, 1, 0, 0);                         \
+            }                                                          \
     }
 TILE(1)
 TILE(2)
@@ -129,35 +131,62 @@ TILE(6)
 #endif
 #if defined __AVX512F__ || defined __aarch64__
 TILE(7)
-TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
+TILE(8)
 #endif
-#if defined __AVX512F__
-    TILE(13) TILE(14)
+#if defined __aarch64__
+TILE(12)
+#elif defined __AVX512F__
+TILE(14)
 #endif
 #undef TILE
 
-    /* One or two rows leave most accumulators idle: take more columns, when b is read in place. */
-    static void N(wide_1)(const N(Tile) * t)
-{
-    N(tile)(t, 1, 8, 1, 0);
-}
+/* One or two rows leave most accumulators idle: take more columns, when b is read in place. */
+static void N(wide_1)(const N(Tile) * t) { N(tile)(t, 1, 8, 1, 0); }
 static void N(wide_2)(const N(Tile) * t) { N(tile)(t, 2, 4, 1, 0); }
 static void N(wide_3)(const N(Tile) * t) { N(tile)(t, 3, 4, 1, 0); }
 
 typedef void (*N(TileFn))(const N(Tile) *);
 
+/* By rows.  Those between FEW and ROWS, a third of these kernels' code, are made of two. */
 static const N(TileFn) N(tiles)[ROWS + 1] = {
-    NULL,       N(tile_1),  N(tile_2), N(tile_3),  N(tile_4),
+    NULL,
+    N(tile_1),
+    N(tile_2),
+    N(tile_3),
+    N(tile_4),
 #if !BASE_OF_X86
-    N(tile_5),  N(tile_6),
+    N(tile_5),
+    N(tile_6),
 #endif
 #if defined __AVX512F__ || defined __aarch64__
-    N(tile_7),  N(tile_8),  N(tile_9), N(tile_10), N(tile_11), N(tile_12),
+    N(tile_7),
+    N(tile_8),
 #endif
-#if defined __AVX512F__
-    N(tile_13), N(tile_14),
+#if defined __aarch64__
+    [12] = N(tile_12),
+#elif defined __AVX512F__
+    [14] = N(tile_14),
 #endif
 };
+
+/* Half steps of k for so many rows at a time: one row takes a step, but fewer than four wait for their sums.
+ * A tile takes half a step besides. */
+static int64_t N(steps)(int64_t rows, int64_t tall)
+{
+    const int64_t rest = rows % tall, last = rest < 4 ? 8 : 2 * rest;
+    return rows / tall * (2 * tall + 1) + (rest ? last + 1 + (rest > FEW) : 0);
+}
+
+/* Rows a group: one tile, or two halves of one that there is not. */
+static int64_t N(tall)(int64_t rows)
+{
+    const int64_t tiles = (rows + ROWS - 1) / ROWS;
+    if (ROWS == FEW || rows <= ROWS) return (rows + tiles - 1) / tiles;
+    return N(steps)(rows, FEW) < N(steps)(rows, ROWS) ? FEW : ROWS;
+}
+
+/* Rows of the next tile of a group. */
+static int N(next)(int64_t left) { return (int)(left <= FEW || left == ROWS ? left : (left + 1) / 2); }
 
 /* Transpose a square: interleaving the halves log2(LANES) times is a transposition. */
 FORCE_INLINE void N(transpose)(VEC *r)
@@ -325,19 +354,23 @@ static void N(through_copy)(N(Tile) t, int64_t c_col, int rows)
 }
 
 /* The tiles down one panel: `rows` rows of a and c, from those that t points to. */
-static void N(down)(N(Tile) t, const GemmCall *g, int64_t rows, int packed)
+static void N(down)(N(Tile) t, const GemmCall *g, int64_t rows, int64_t tall, int packed)
 {
-    const int64_t tiles = (rows + ROWS - 1) / ROWS, tall = (rows + tiles - 1) / tiles;
     const T *a = t.a;
+    const int64_t apart = packed ? KC + LANES : g->a_row;
     if (packed && g->a_col != 1) t.a_row = 1, t.a_col = tall;
-    else if (packed) t.a_row = KC + LANES;
+    else t.a_row = apart;
     for (int64_t i = 0; i < rows; i += tall) {
-        const int here = (int)(rows - i < tall ? rows - i : tall);
-        t.a = packed ? a + i * (KC + LANES) : a + i * g->a_row;
-        if (g->c_col == 1) N(tiles)[here](&t);
-        else N(through_copy)(t, g->c_col, here);
-        t.c += here * g->c_row;
-        if (t.col_bias) t.col_bias += here;
+        t.a = a + i * apart;
+        for (int64_t left = rows - i < tall ? rows - i : tall; left > 0;) {
+            const int here = N(next)(left);
+            if (g->c_col == 1) N(tiles)[here](&t);
+            else N(through_copy)(t, g->c_col, here);
+            t.a += here * t.a_row;
+            t.c += here * g->c_row;
+            if (t.col_bias) t.col_bias += here;
+            left -= here;
+        }
     }
 }
 
@@ -366,10 +399,10 @@ static void N(block)(const GemmCall *g, const N(Plan) * plan, int64_t i, int64_t
     const T *a = (const T *)g->a + i * g->a_row + p * g->a_col;
     const T *b = (const T *)g->b + p * g->b_row + j * g->b_col;
     const T *bias = p == 0 ? g->bias : NULL;
+    const int64_t tall = N(tall)(rows);
     T *panels = scratch;
     if (plan->pack_a) {
-        const int64_t tiles = (rows + ROWS - 1) / ROWS;
-        N(pack_rows)(g, a, rows, k, (rows + tiles - 1) / tiles, scratch);
+        N(pack_rows)(g, a, rows, k, tall, scratch);
         a = scratch;
         panels += (plan->mc + ROWS) * (KC + LANES);
     }
@@ -402,7 +435,7 @@ static void N(block)(const GemmCall *g, const N(Plan) * plan, int64_t i, int64_t
             u.b = panel;
             u.b_row = COLS;
         }
-        N(down)(u, g, rows, plan->pack_a);
+        N(down)(u, g, rows, tall, plan->pack_a);
     }
 }
 
