@@ -39,12 +39,12 @@ COLD_OPTIM  := $(addprefix optim/,captured.c foreach.c foreach_norm.c fused.c ru
 COLD        := $(filter $(COLD_ROOMS:%=%/%) $(COLD_OPTIM) $(COLD_FILES),$(SOURCES))
 HOT         := $(filter src/cpu/% src/random/%,$(SOURCES))
 LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf16.c \
-               %/copy.c %/scan.c %/sort_lines.c %/sampling.c %/pool_integer.c src/random/philox.c \
-               %/elementwise/random.c %/reduce_exact.c %/attention.c %/cross_entropy.c %/bags.c \
-               %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c src/cpu/index/gather.c \
-               src/cpu/reduce/reduce.c src/cpu/reduce/products.c src/cpu/image/pool.c \
-               src/cpu/shape/host_tables.c src/cpu/image/resample.c %/fold_into.c %/host_lists.c \
-               %/search.c %/host_index.c src/random/normal.c src/random/mt19937.c %/norm.c,$(SOURCES)) \
+               %/copy.c %/gemm_integer.c %/scan.c %/sort_lines.c %/sampling.c %/pool_integer.c \
+               src/random/philox.c %/elementwise/random.c %/reduce_exact.c %/attention.c \
+               %/cross_entropy.c %/bags.c %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c \
+               src/cpu/index/gather.c src/cpu/reduce/reduce.c src/cpu/reduce/products.c \
+               src/cpu/image/pool.c src/cpu/shape/host_tables.c src/cpu/image/resample.c \
+               %/fold_into.c %/host_lists.c %/search.c %/host_index.c src/random/normal.c src/random/mt19937.c %/norm.c,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))

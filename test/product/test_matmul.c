@@ -251,6 +251,30 @@ static void integers_wrap(void **state)
     expect_integers(tensor_mm(wide, wide), TENSOR_I32, wrapped);
 }
 
+/* Sizes around those of tiles, pieces and dot products; in double such sums are exact. */
+static void integers_of_all_sizes(void **state)
+{
+    (void)state;
+    static const TensorDtype types[] = { TENSOR_I64, TENSOR_I32, TENSOR_U8 };
+    static const int64_t m[] = { 1, 3, 4, 9 }, n[] = { 1, 8, 9, 16, 35 }, k[] = { 0, 1, 40, 255, 256, 515 };
+    for (int c = 0; c < 3 * 4 * 5 * 6 * 2; c++) {
+        TensorScope here = tensor_scope_open();
+        const TensorDtype dtype = types[c % 3];
+        const int64_t rows = m[c / 3 % 4], cols = n[c / 12 % 5], depth = k[c / 60 % 6];
+        Tensor *a = tensor_to(tensor_randint(0, 4, SHAPE(2, rows, depth)), dtype),
+               *b = tensor_to(tensor_randint(0, 4, SHAPE(2, depth, cols)), dtype);
+        if (c >= 360) /* other strides */
+            a = tensor_transpose(tensor_contiguous(tensor_transpose(a, 1, 2)), 1, 2),
+            b = tensor_transpose(tensor_contiguous(tensor_transpose(b, 1, 2)), 1, 2);
+        Tensor *d = tensor_to(tensor_randint(0, 9, SHAPE(2, rows, cols)), dtype),
+               *wide = tensor_matmul(tensor_to(a, TENSOR_F64), tensor_to(b, TENSOR_F64));
+        wide = tensor_add(tensor_mul_scalar(tensor_to(d, TENSOR_F64), 3), tensor_mul_scalar(wide, 2));
+        Tensor *y = tensor_baddbmm(d, a, b, .beta = 3, .alpha = 2);
+        assert_true(tensor_equal(y, tensor_to(tensor_to(wide, TENSOR_I64), dtype)));
+        tensor_scope_close(here);
+    }
+}
+
 static void same_bits_for_threads(void **state)
 {
     (void)state;
@@ -343,15 +367,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_products),
-        TEST(one_tensor_twice),
-        TEST(what_is_not_read),
-        TEST(halves),
-        TEST(integers_wrap),
-        TEST(alpha_0_multiplies),
-        TEST(same_bits_for_threads),
-        TEST(refusals),
-        TEST(linear_with_an_activation),
+        TEST(random_products),    TEST(one_tensor_twice),
+        TEST(what_is_not_read),   TEST(halves),
+        TEST(integers_wrap),      TEST(integers_of_all_sizes),
+        TEST(alpha_0_multiplies), TEST(same_bits_for_threads),
+        TEST(refusals),           TEST(linear_with_an_activation),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }

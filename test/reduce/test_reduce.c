@@ -259,6 +259,52 @@ static void integers(void **state)
     assert_true(tensor_item(tensor_mean(b, .dtype = TENSOR_F64)) == 2. / 3);
 }
 
+typedef Tensor *Reduction(Tensor *x, int dim);
+static Tensor *sum_of(Tensor *x, int dim) { return tensor_sum(x, dim); }
+static Tensor *prod_of(Tensor *x, int dim) { return tensor_prod(x, dim); }
+static Tensor *amax_of(Tensor *x, int dim) { return tensor_amax(x, dim); }
+static Tensor *amin_of(Tensor *x, int dim) { return tensor_amin(x, dim); }
+static Tensor *any_of(Tensor *x, int dim) { return tensor_any(x, dim); }
+static Tensor *all_of(Tensor *x, int dim) { return tensor_all(x, dim); }
+static Tensor *count_of(Tensor *x, int dim) { return tensor_count_nonzero(x, dim); }
+static Tensor *argmax_of(Tensor *x, int dim) { return tensor_argmax(x, dim); }
+static Tensor *argmin_of(Tensor *x, int dim) { return tensor_argmin(x, dim); }
+
+/* Along rows, down columns, and over dims that lie apart: all as in double, where they are exact. */
+static void check_integers(Tensor *x)
+{
+    static Reduction *const reductions[] = { sum_of, prod_of,  amax_of,   amin_of,  any_of,
+                                             all_of, count_of, argmax_of, argmin_of };
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
+        for (int dim = -1; dim < tensor_ndim(x); dim++) {
+            const int over = dim < 0 ? TENSOR_ALL : dim;
+            Tensor *y = reductions[i](x, over), *wide = reductions[i](tensor_to(x, TENSOR_F64), over);
+            if (!tensor_equal(y, tensor_to(wide, tensor_dtype(y)))) fail_msg("reduction %zu, dim %d", i, dim);
+        }
+    Tensor *y = tensor_sum(x, .dims = DIMS(0, 2));
+    assert_true(
+        tensor_equal(tensor_to(y, TENSOR_F64), tensor_sum(tensor_to(x, TENSOR_F64), .dims = DIMS(0, 2))));
+}
+
+static void integers_of_all_sizes(void **state)
+{
+    (void)state;
+    static const TensorDtype types[] = { TENSOR_I64, TENSOR_I32, TENSOR_U8, TENSOR_BOOL };
+    static const int64_t sizes[][3] = { { 1, 1, 1 },   { 2, 3, 5 },    { 33, 2, 40 },
+                                        { 3, 70, 17 }, { 2, 1, 2100 }, { 2, 17, 1100 } };
+    for (int c = 0; c < 6 * 4; c++) {
+        TensorScope here = tensor_scope_open();
+        const int64_t *size = sizes[c / 4];
+        Tensor *signs = tensor_randint(0, 2, SHAPE(size[0], size[1], size[2]));
+        Tensor *x = tensor_mul(signs, tensor_randint(-1, 2, tensor_shape(signs)));
+        if (types[c % 4] == TENSOR_U8 || types[c % 4] == TENSOR_BOOL) x = tensor_abs(x);
+        x = tensor_to(x, types[c % 4]);
+        check_integers(x);
+        check_integers(tensor_permute(x, DIMS(2, 0, 1)));
+        tensor_scope_close(here);
+    }
+}
+
 static void halves(void **state)
 {
     (void)state;
@@ -365,6 +411,7 @@ int main(void)
         TEST(infinite_rows),
         TEST(empty),
         TEST(integers),
+        TEST(integers_of_all_sizes),
         TEST(halves),
         TEST(order),
         TEST(class_losses),
