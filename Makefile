@@ -44,7 +44,8 @@ LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf
                %/cross_entropy.c %/bags.c %/map_rare.c %/special_pairs.c %/ctc.c src/cpu/linalg/%.c \
                src/cpu/index/gather.c src/cpu/reduce/reduce.c src/cpu/reduce/products.c \
                src/cpu/image/pool.c src/cpu/shape/host_tables.c src/cpu/image/resample.c \
-               %/fold_into.c %/host_lists.c %/search.c %/host_index.c src/random/normal.c src/random/mt19937.c %/norm.c,$(SOURCES)) \
+               %/fold_into.c %/host_lists.c %/search.c %/host_index.c src/random/normal.c \
+               src/random/mt19937.c %/norm.c,$(SOURCES)) \
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))
