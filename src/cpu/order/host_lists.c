@@ -1,7 +1,9 @@
 /* host_lists.c - counting, positions, groups of equal slices (host_lists.h). */
 #include <math.h>
 #include "host_lists.h"
+#include "cpu/integer_kernel.h"
 #include "cpu/vectors.h"
+#include "device/device.h"
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
@@ -40,8 +42,8 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 
 int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at)
 {
-    int64_t most = least - 1, low = 0;
-    for (int64_t i = 0; i < n; i++) most = x[i] > most ? x[i] : most, low = x[i] < low ? x[i] : low;
+    const int64_t most = ISA_PICK(integer_fold)(REDUCE_MAX, least - 1, x, n),
+                  low = ISA_PICK(integer_fold)(REDUCE_MIN, 0, x, n);
     for (int64_t i = 0; low < 0; i++)
         if (x[i] < 0) return *bad_at = i, -1;
     return most == INT64_MAX ? most : most + 1;
@@ -55,12 +57,12 @@ void bincount(const int64_t *x, int64_t n, int64_t *counts)
 void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
                        double *odd)
 {
-    for (int64_t i = 0; i + 1 < n; i += 2) {
-        sums[x[i]] += weight[i];
-        odd[x[i + 1]] += weight[i + 1];
-    }
-    if (n % 2) sums[x[n - 1]] += weight[n - 1];
-    for (int64_t k = 0; k < bins && odd != sums; k++) sums[k] += odd[k];
+    double *const set[4] = { sums, odd, odd == sums ? sums : odd + bins,
+                             odd == sums ? sums : odd + 2 * bins };
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) UNROLL for (int k = 0; k < 4; k++) set[k][x[i + k]] += weight[i + k];
+    for (; i < n; i++) sums[x[i]] += weight[i];
+    for (int64_t k = 0; k < bins && odd != sums; k++) sums[k] += (set[1][k] + set[2][k]) + set[3][k];
 }
 
 int64_t finite_range(const double *x, int64_t n, double *min, double *max)

@@ -21,7 +21,8 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 /* bincount_size - the largest of n integers plus one, at least `least`; -1 and *bad_at: one is negative. */
 int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at);
 void bincount(const int64_t *x, int64_t n, int64_t *counts);
-/* bincount_weighted - every other weight goes into `odd`, added to sums in the end; it may be sums. */
+/* bincount_weighted - of four weights one goes into sums, the others into `odd`, three times as long and added
+ * in the end; it may be sums. */
 void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
                        double *odd);
 

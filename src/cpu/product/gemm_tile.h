@@ -236,6 +236,11 @@ static void N(pack_panel)(const T *b, int64_t b_row, int64_t b_col, int64_t k, i
             for (int64_t p = 0; p < k; p += LANES) N(pack_square)
         (b + j * b_col + p, b_col, k - p < LANES ? k - p : LANES, cols - j < LANES ? cols - j : LANES,
          to + p * COLS + j);
+    } else if (b_col == 1) {
+        for (int j = 0; j < cols; j += LANES) {
+            const MASK mask = N(mask)(cols - j < LANES ? cols - j : LANES);
+            for (int64_t p = 0; p < k; p++) STORE(to + p * COLS + j, N(get)(b + p * b_row + j, mask));
+        }
     } else {
         for (int64_t p = 0; p < k; p++, to += COLS)
             for (int j = 0; j < COLS; j++) to[j] = j < cols ? b[p * b_row + j * b_col] : 0;

@@ -424,8 +424,27 @@ static Job plan(const ReduceArgs *a)
     return j;
 }
 
+/* Sums and means of dense rows: of several at once, for short rows twice as fast. */
+static bool sum_rows(const Job *j, int64_t from, int64_t to)
+{
+    const ReduceArgs *a = j->a;
+    const bool sums = a->kind == REDUCE_SUM || a->kind == REDUCE_MEAN;
+    if (!sums || j->f64 || j->columns || a->reduced_ndim != 1 || a->reduced_stride[0] != 1) return false;
+    if (a->reduced > j->block || a->kept_ndim != 1) return false;
+    for (int64_t n; from < to; from += n) {
+        double v[FOLD_COLUMNS];
+        n = to - from < FOLD_COLUMNS ? to - from : FOLD_COLUMNS;
+        ISA_PICK(sum_rows_f32)
+        ((const float *)a->src + from * a->kept_stride[0], n, a->kept_stride[0], a->reduced, v);
+        if (put_plain(a, from, v, (int)n)) continue;
+        for (int64_t i = 0; i < n; i++) put(a, from + i, finish(a, v[i], 0));
+    }
+    return true;
+}
+
 static void run_units(void *ctx, int64_t from, int64_t to)
 {
+    if (sum_rows(ctx, from, to)) return;
     for (int64_t i = from; i < to; i++) run_unit(ctx, i);
 }
 

@@ -238,6 +238,27 @@ FORCE_INLINE void few_rows(int fold, const float *x, int64_t rows, int64_t row_s
     }
 }
 
+void ISA_NAME(sum_rows_f32)(const float *x, int64_t rows, int64_t row_stride, int64_t n, double *sums)
+{
+    for (int64_t r = 0; r < rows; r++, x += row_stride) {
+        V a[VECTORS];
+        float last[FOLD_LANES] = { 0 }; /* no lane is -0, so adding 0 changes none */
+        int64_t i = 0;
+        UNROLL for (int k = 0; k < VECTORS; k++) a[k] = all(0);
+        for (; i + FOLD_LANES <= n; i += FOLD_LANES)
+            UNROLL for (int k = 0; k < VECTORS; k++) a[k] += load_f32(x + i + k * WIDTH);
+        memcpy(last, x + i, (size_t)(n - i) * sizeof *x);
+        UNROLL for (int k = 0; k < VECTORS; k++) a[k] += load_f32(last + k * WIDTH);
+        UNROLL for (int half = VECTORS / 2; half > 0; half /= 2) UNROLL for (int k = 0; k < half; k++) a[k] +=
+            a[k + half];
+        double sum[WIDTH];
+        store(sum, a[0]);
+        UNROLL for (int half = WIDTH / 2; half > 0; half /= 2) UNROLL for (int k = 0; k < half; k++) sum[k] +=
+            sum[k + half];
+        sums[r] = sum[0];
+    }
+}
+
 /* e^(p log |x|): the exponent's rounding, of 2^-53 times its size, is the error. */
 void ISA_NAME(short_pow)(double *y, const double *x, int64_t n, double p)
 {

@@ -46,6 +46,9 @@ ISA_DECLARE(void, fold_lane_columns, int fold, double *lanes, int used, int colu
 ISA_DECLARE(bool, fold_few_rows_f32, int fold, const float *x, int64_t rows, int64_t row_stride, int columns,
             const double *shift, double first, double *out);
 
+/* The sums of rows of n elements: fold_line and fold_lanes of each. */
+ISA_DECLARE(void, sum_rows_f32, const float *x, int64_t rows, int64_t row_stride, int64_t n, double *sums);
+
 /* y = e^(x - shift) and y = |x|^p over n elements. */
 ISA_DECLARE(void, shifted_exp_f32, float *y, const float *x, int64_t n, double shift);
 ISA_DECLARE(void, shifted_exp_f64, double *y, const double *x, int64_t n, double shift);

@@ -10,6 +10,7 @@
 #define CHUNK ((int)(64 / sizeof(T))) /* elements that loops are laid out for */
 #define EACH(k) _Pragma("omp simd") for (int k = 0; k < CHUNK; k++)
 #define LEAST (sizeof(T) == 4 ? (T)105 : (T)746) /* e^-LEAST is 0 */
+#define NORMAL (sizeof(T) == 4 ? (T)87 : (T)708) /* and e^-NORMAL is a normal number */
 #define FAR (2 * LEAST)
 
 FORCE_INLINE VEC N(max)(VEC a, VEC b)
@@ -170,10 +171,12 @@ void ISA_NAME(N(softmax_grad_rows))(bool log, int64_t rows, int64_t n, const T *
     }
 }
 
+/* Beside e^0 = 1 smaller terms than normal numbers count for nothing, and are slow in products: 0. */
 void ISA_NAME(N(exp_row))(int64_t n, T *x, T *shift, T *factor)
 {
     const T m = N(max_line)(x, n), from = m == -(T)INFINITY ? 0 : m;
-    const double sum = N(exp_line)(x, x, n, N(plain_base)(from), 1);
+    const N(Base) normal = { from, 0, -NORMAL };
+    const double sum = N(exp_line)(x, x, n, normal, 1);
     *shift = from;
     *factor = sum == 0 ? 0 : (T)(1 / sum);
 }

@@ -60,8 +60,8 @@ static int bincount_compose(OpCall *c)
     if (n < 0) return negative(c, v[bad], bad);
     Tensor *y = zeros_on(SHAPE(n), w ? TENSOR_F64 : TENSOR_I64, &cpu_place);
     if (!y) return -1;
-    const bool apart = n <= host->numel / 4; /* few bins are hit again before a sum is there: two of each */
-    Tensor *odd = w && apart ? zeros_on(SHAPE(n), TENSOR_F64, &cpu_place) : y;
+    const bool apart = n <= host->numel / 4; /* few bins are hit again before a sum is there: four of each */
+    Tensor *odd = w && apart ? zeros_on(SHAPE(3 * n), TENSOR_F64, &cpu_place) : y;
     if (!odd) return -1;
     if (w) bincount_weighted(v, w->data, host->numel, n, y->data, odd->data);
     else bincount(v, host->numel, y->data);
