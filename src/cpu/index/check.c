@@ -1,13 +1,18 @@
 /* check.c - the slots check_range and index_join. */
 #include <math.h>
 #include "cpu/cpu.h"
+#include "cpu/integer_kernel.h"
 
-/* Without a branch, so that it runs in vectors. */
 static bool any_i64(const int64_t *x, int64_t n, int64_t low, int64_t high)
 {
-    uint64_t beyond = 0;
-    for (int64_t i = 0; i < n; i++) beyond |= (uint64_t)((x[i] < low) | (x[i] > high));
-    return beyond;
+    enum { PIECE = 2048 };
+    for (int64_t i = 0, count; i < n; i += count) {
+        count = n - i < PIECE ? n - i : PIECE;
+        if (ISA_PICK(integer_fold)(REDUCE_MIN, low, x + i, count) < low ||
+            ISA_PICK(integer_fold)(REDUCE_MAX, high, x + i, count) > high)
+            return true;
+    }
+    return false;
 }
 
 static int check_i64(CheckArgs *a)

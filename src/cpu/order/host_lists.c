@@ -1,9 +1,13 @@
 /* host_lists.c - counting, positions, groups of equal slices (host_lists.h). */
 #include <math.h>
 #include "host_lists.h"
+#include "cpu/elementwise/cast_kernel.h"
 #include "cpu/integer_kernel.h"
 #include "cpu/vectors.h"
 #include "device/device.h"
+#include "device/host.h"
+
+enum { PIECE = 1024 };
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
@@ -30,39 +34,71 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
     int64_t n = 1, found = 0;
     for (int d = 0; d < ndim; d++) n *= shape[d];
     for (int64_t i = 0; ndim == 1 && i < n && found < most; i++) to[found] = i, found += mask[i] != 0;
+    int64_t index[TENSOR_MAX_DIMS] = { 0 };
     for (int64_t i = 0; ndim != 1 && i < n && found < most; i++) {
-        if (!mask[i]) continue;
-        int64_t rest = i, *at = to + found++ * ndim;
-        for (int d = ndim - 1; d >= 0; rest /= shape[d], d--) at[d] = rest % shape[d];
+        int64_t *at = to + found * ndim;
+        for (int d = 0; d < ndim; d++) at[d] = index[d];
+        found += mask[i] != 0;
+        for (int d = ndim - 1; d >= 0 && ++index[d] == shape[d]; d--) index[d] = 0;
     }
     for (int64_t i = found * ndim; i < most * ndim; i++) to[i] = fill;
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at)
+/* A piece of x as integers of 64 bits, of weights as double: where they lie, or in the buffer. */
+static const void *widened(int from, int to, const void *x, int64_t at, int64_t n, void *buffer)
 {
-    const int64_t most = ISA_PICK(integer_fold)(REDUCE_MAX, least - 1, x, n),
-                  low = ISA_PICK(integer_fold)(REDUCE_MIN, 0, x, n);
-    for (int64_t i = 0; low < 0; i++)
-        if (x[i] < 0) return *bad_at = i, -1;
+    const char *start = (const char *)x + at * (int64_t)dtype_size(from);
+    if (from == to) return start;
+    cpu_cast_line(from, to)(buffer, start, n, 8, (int64_t)dtype_size(from));
+    return buffer;
+}
+
+int64_t bincount_size(int dtype, const void *x, int64_t n, int64_t least, int64_t *bad_at, int64_t *bad_value)
+{
+    int64_t most = least - 1, buffer[PIECE];
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE,
+                      *v = widened(dtype, TENSOR_I64, x, i, count, buffer);
+        most = ISA_PICK(integer_fold)(REDUCE_MAX, most, v, count);
+        if (ISA_PICK(integer_fold)(REDUCE_MIN, 0, v, count) == 0) continue;
+        for (*bad_at = i; *v >= 0; v++) ++*bad_at;
+        return *bad_value = *v, -1;
+    }
     return most == INT64_MAX ? most : most + 1;
 }
 
-void bincount(const int64_t *x, int64_t n, int64_t *counts)
+void bincount(int dtype, const void *x, int64_t n, int64_t *counts)
 {
-    for (int64_t i = 0; i < n; i++) counts[x[i]]++;
+    int64_t buffer[PIECE];
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE,
+                      *v = widened(dtype, TENSOR_I64, x, i, count, buffer);
+        for (int64_t k = 0; k < count; k++) counts[v[k]]++;
+    }
 }
 
-void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
-                       double *odd)
+void bincount_weighted(int dtype, const void *x, int weight_dtype, const void *weight, int64_t n,
+                       int64_t bins, double *sums, double *odd)
 {
-    double *const set[4] = { sums, odd, odd == sums ? sums : odd + bins,
-                             odd == sums ? sums : odd + 2 * bins };
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) UNROLL for (int k = 0; k < 4; k++) set[k][x[i + k]] += weight[i + k];
-    for (; i < n; i++) sums[x[i]] += weight[i];
-    for (int64_t k = 0; k < bins && odd != sums; k++) sums[k] += (set[1][k] + set[2][k]) + set[3][k];
+    int64_t buffer[PIECE];
+    double weights[PIECE];
+    const int64_t set = odd == sums ? 0 : bins;
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const int64_t count = n - i < PIECE ? n - i : PIECE,
+                      *v = widened(dtype, TENSOR_I64, x, i, count, buffer);
+        const double *w = widened(weight_dtype, TENSOR_F64, weight, i, count, weights);
+        int64_t k = 0;
+        for (; k + 4 <= count; k += 4) {
+            sums[v[k]] += w[k];
+            odd[v[k + 1]] += w[k + 1];
+            odd[v[k + 2] + set] += w[k + 2];
+            odd[v[k + 3] + 2 * set] += w[k + 3];
+        }
+        for (; k < count; k++) sums[v[k]] += w[k];
+    }
+    for (int64_t k = 0; k < set; k++) sums[k] += (odd[k] + odd[k + set]) + odd[k + 2 * set];
 }
 
 int64_t finite_range(const double *x, int64_t n, double *min, double *max)

@@ -18,13 +18,14 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
                   int64_t *to);
 
 /* ---- counts ---- */
-/* bincount_size - the largest of n integers plus one, at least `least`; -1 and *bad_at: one is negative. */
-int64_t bincount_size(const int64_t *x, int64_t n, int64_t least, int64_t *bad_at);
-void bincount(const int64_t *x, int64_t n, int64_t *counts);
-/* bincount_weighted - of four weights one goes into sums, the others into `odd`, three times as long and added
- * in the end; it may be sums. */
-void bincount_weighted(const int64_t *x, const double *weight, int64_t n, int64_t bins, double *sums,
-                       double *odd);
+/* bincount_size - the largest of n integers of a dtype plus one, at least `least`; -1: one is negative.
+ * bincount_weighted - of four weights one goes into sums, the others into `odd`, three times as long and added in
+ *     the end; it may be sums. */
+int64_t bincount_size(int dtype, const void *x, int64_t n, int64_t least, int64_t *bad_at,
+                      int64_t *bad_value);
+void bincount(int dtype, const void *x, int64_t n, int64_t *counts);
+void bincount_weighted(int dtype, const void *x, int weight_dtype, const void *weight, int64_t n,
+                       int64_t bins, double *sums, double *odd);
 
 /* histogram - counts of the elements in bins equal parts of [min, max]; others are not counted.
  * finite_range - the least and the largest of n > 0 elements; not -1: the place of one that is not finite. */

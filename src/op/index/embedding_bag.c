@@ -133,8 +133,8 @@ static int added_forward(OpCall *c)
                          .weight = x->data,
                          .each = w ? w->data : NULL,
                          .y = y->data };
-    if (x->dtype == TENSOR_F32) ISA_PICK_AVX2(bags_sum_f32)(&sum);
-    else ISA_PICK_AVX2(bags_sum_f64)(&sum);
+    if (x->dtype == TENSOR_F32) ISA_PICK(bags_sum_f32)(&sum);
+    else ISA_PICK(bags_sum_f64)(&sum);
     return 0;
 }
 
@@ -152,8 +152,8 @@ static Tensor *dots(Tensor *x, Tensor *dy, const Tensor *from, const Tensor *to)
                          .x = x->data,
                          .dy = dy->data,
                          .dw = dw->data };
-    if (x->dtype == TENSOR_F32) ISA_PICK_AVX2(bags_dot_f32)(&dot);
-    else ISA_PICK_AVX2(bags_dot_f64)(&dot);
+    if (x->dtype == TENSOR_F32) ISA_PICK(bags_dot_f32)(&dot);
+    else ISA_PICK(bags_dot_f64)(&dot);
     return dw;
 }
 

@@ -52,19 +52,19 @@ static int bincount_compose(OpCall *c)
 {
     Tensor *x = op_input(c, 0), *weights = op_input(c, 1);
     if (!on_host(x->place)) return bincount_there(c);
-    Tensor *host = own(raw_cast(x, TENSOR_I64)), *w = weights ? own(raw_cast(weights, TENSOR_F64)) : NULL;
+    Tensor *host = own(raw_contiguous(x)), *w = weights ? own(raw_contiguous(weights)) : NULL;
     if (!host || (weights && !w)) return -1;
-    int64_t bad = 0;
-    const int64_t *v = host->data, least = ((const TensorBincountArgs *)op_params(c))->minlength,
-                  n = bincount_size(v, host->numel, least, &bad);
-    if (n < 0) return negative(c, v[bad], bad);
+    int64_t bad = 0, value = 0;
+    const int64_t least = ((const TensorBincountArgs *)op_params(c))->minlength, count = host->numel,
+                  n = bincount_size(host->dtype, host->data, count, least, &bad, &value);
+    if (n < 0) return negative(c, value, bad);
     Tensor *y = zeros_on(SHAPE(n), w ? TENSOR_F64 : TENSOR_I64, &cpu_place);
     if (!y) return -1;
-    const bool apart = n <= host->numel / 4; /* few bins are hit again before a sum is there: four of each */
+    const bool apart = n <= count / 4; /* few bins are hit again before a sum is there: four of each */
     Tensor *odd = w && apart ? zeros_on(SHAPE(3 * n), TENSOR_F64, &cpu_place) : y;
     if (!odd) return -1;
-    if (w) bincount_weighted(v, w->data, host->numel, n, y->data, odd->data);
-    else bincount(v, host->numel, y->data);
+    if (w) bincount_weighted(host->dtype, host->data, w->dtype, w->data, count, n, y->data, odd->data);
+    else bincount(host->dtype, host->data, count, y->data);
     if (w && weights->dtype == TENSOR_F32) y = tensor_to(y, TENSOR_F32);
     return op_set_result(c, 0, y);
 }
