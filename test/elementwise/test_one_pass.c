@@ -130,6 +130,32 @@ static void test_cross_products(void **state)
     }
 }
 
+/* Gradients of outer products are products of a matrix and a vector: as the definition in f64. */
+static void test_gradients_of_outer_products(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2][4] = { { { 1, 70, 1, 1 }, { 1, 1, 1, 90 } },
+                                            { { 9, 1, 11, 1 }, { 1, 8, 1, 13 } },
+                                            { { 1, 5, 1, 30 }, { 40, 1, 3, 1 } } };
+    for (int c = 0; c < 3 * 2 * 2; c++) {
+        TensorScope scope = tensor_scope_open();
+        const TensorDtype dtype = c % 2 ? TENSOR_F64 : TENSOR_F32;
+        Tensor *x[2], *d[2], *want;
+        for (int k = 0; k < 2; k++)
+            x[k] = tensor_requires_grad_(tensor_randn((TensorShape){ 4, shapes[c / 4][k] }, dtype), true);
+        Tensor *y = tensor_mul(x[0], x[1]), *g = tensor_randn(tensor_shape(y), dtype);
+        if (c / 2 % 2) g = tensor_transpose(tensor_contiguous(tensor_transpose(g, 1, 3)), 1, 3);
+        assert_int_equal(tensor_gradients_many({ 1, &y }, { 2, x }, d, .grad_outputs = { 1, &g }), 0);
+        for (int k = 0; k < 2; k++) {
+            want = tensor_mul(tensor_to(g, TENSOR_F64), tensor_to(tensor_detach(x[1 - k]), TENSOR_F64));
+            want = tensor_sum_to_size(want, tensor_shape(x[k]));
+            assert_true(tensor_allclose(tensor_to(d[k], TENSOR_F64), want, 1e-5, 1e-5, false));
+            assert_true(dtype == TENSOR_F32 || tensor_allclose(d[k], want, 1e-13, 1e-13, false));
+        }
+        tensor_scope_close(scope);
+    }
+}
+
 /* One dtype, on the host, no graph: anything else goes by the rows. */
 static void test_what_one_pass_does_not_take(void **state)
 {
@@ -157,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_one_pass_has_the_bits_of_rows, no_error),
         cmocka_unit_test_teardown(test_outer_sums, no_error),
+        cmocka_unit_test_teardown(test_gradients_of_outer_products, no_error),
         cmocka_unit_test_teardown(test_cross_products, no_error),
         cmocka_unit_test_teardown(test_what_one_pass_does_not_take, no_error),
     };

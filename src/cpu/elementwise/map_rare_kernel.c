@@ -49,31 +49,47 @@ INLINE int hard_fmod(double a, double b)
 }
 
 /* The angle of the smaller to the larger coordinate, in [0, pi/4], above tan(pi/8) from pi/4 on; then by
- * symmetry.  The rational function is that of Cephes' atan, of relative error 2e-16. */
-INLINE double fast_atan2(double y, double x)
+ * symmetry.  The rational function is that of Cephes' atan, of relative error 2e-16; for results that are
+ * rounded to f32 a polynomial of 2^-35 does, without a second division. */
+INLINE double any_atan2(double y, double x, int rounded)
 {
     const double pi_2 = 1.57079632679489661923, rest = 6.123233995736765886130e-17; /* pi / 2 is their sum */
     const double ax = __builtin_fabs(x), ay = __builtin_fabs(y), most = larger(ax, ay),
                  least = smaller(ax, ay);
     const int steep = least > 0.41421356237309504880 * most;
     const double t = (steep ? least - most : least) / (steep ? least + most : most), z = t * t;
-    const double p =
-        (((-8.750608600031904122785e-1 * z - 1.615753718733365076637e1) * z - 7.500855792314704667340e1) * z -
-         1.228866684490136173410e2) *
-            z -
-        6.485021904942025371773e1;
-    const double q =
-        ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z + 4.328810604912902668951e2) *
-             z +
-         4.853903996359136964868e2) *
-            z +
-        1.945506571482613964425e2;
-    double angle = t * (z * p / q) + t;
+    double angle;
+    if (rounded) {
+        double p = 0x1.8216b562614d5p-5;
+        p = vm_fma_f64(p, z, -0x1.5a7c2fbb7ed6ap-4);
+        p = vm_fma_f64(p, z, 0x1.c43dd7faf32e9p-4);
+        p = vm_fma_f64(p, z, -0x1.247cebbb0852cp-3);
+        p = vm_fma_f64(p, z, 0x1.99990074a3500p-3);
+        p = vm_fma_f64(p, z, -0x1.555554863ccfdp-2);
+        angle = t * vm_fma_f64(p, z, 0x1.ffffffffd21a9p-1);
+    } else {
+        const double p =
+            (((-8.750608600031904122785e-1 * z - 1.615753718733365076637e1) * z - 7.500855792314704667340e1) *
+                 z -
+             1.228866684490136173410e2) *
+                z -
+            6.485021904942025371773e1;
+        const double q = ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z +
+                           4.328810604912902668951e2) *
+                              z +
+                          4.853903996359136964868e2) *
+                             z +
+                         1.945506571482613964425e2;
+        angle = t * (z * p / q) + t;
+    }
     angle = steep ? pi_2 / 2 + (angle + rest / 2) : angle;
     angle = ay > ax ? pi_2 - (angle - rest) : angle;
     angle = x < 0 ? 2 * pi_2 - (angle - 2 * rest) : angle;
     return vm_sign_f64(angle, y);
 }
+
+INLINE double fast_atan2(double y, double x) { return any_atan2(y, x, 0); }
+INLINE double rounded_atan2(double y, double x) { return any_atan2(y, x, 1); }
 
 INLINE int hard_atan2(double y, double x)
 {
@@ -149,8 +165,9 @@ INLINE int is_hard(int what, double a, double b)
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* keep and hard are constants: which operands there are, and whether the block has a hard element.  n is a
- * multiple of RARE_UNIT, which the compiler is told by masks: no loop has a scalar tail. */
+/* keep and hard are constants: which operands there are, and whether the block has a hard element; 2 and 3 if
+ * results are rounded to f32.  n is a multiple of RARE_UNIT, which the compiler is told by masks: no loop has a
+ * scalar tail. */
 
 #define ARGS \
     int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params
@@ -175,7 +192,10 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
         if (!ONE_LOOP && what != NEVER && what != ALWAYS && what != ROUNDED)
             for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
                 hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
-        if (hard) some(from, length, out, a, b, y, g, p, keep, f, 1);
+        if (!ONE_LOOP && what == ATAN2 && params[1] != 0) {
+            if (hard) some(from, length, out, a, b, y, g, p, keep, f, 3);
+            else some(from, length, out, a, b, y, g, p, keep, f, 2);
+        } else if (hard) some(from, length, out, a, b, y, g, p, keep, f, 1);
         else some(from, length, out, a, b, y, g, p, keep, f, 0);
     }
 }
@@ -238,7 +258,8 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define ndtr(x) (hard ? rare_ndtr(x) : rounded_ndtr(x))
 #define log_ndtr(x) (hard || !VECTORS ? rare_log_ndtr(x) : rounded_log_ndtr(x))
 #define ndtri rare_ndtri
-#define atan2(a, b) (hard && hard_atan2(a, b) ? (atan2)(a, b) : fast_atan2(a, b))
+#define atan2(a, b) \
+    (hard & 1 && hard_atan2(a, b) ? (atan2)(a, b) : hard & 2 ? rounded_atan2(a, b) : fast_atan2(a, b))
 #define hypot(a, b) (hard && hard_hypot(a, b) ? (hypot)(a, b) : fast_hypot(a, b))
 #define fmod(a, b) (hard && hard_fmod(a, b) ? (fmod)(a, b) : fast_fmod(a, b))
 #define remainder(a, b) remainder_of(fmod(a, b), b)

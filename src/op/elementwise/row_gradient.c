@@ -1,6 +1,9 @@
 /* row_gradient.c - the gradients of an elementwise row: by its fused loops, or, in a recorded sweep, by
  * evaluating the same text over tensors (formula.c). */
+#include "op/op.h"
 #include "row.h"
+
+enum { OUTER = 4096 };
 
 static Tensor *operand(OpCall *c, int which, unsigned keep)
 {
@@ -43,6 +46,39 @@ static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep)
     return g ? fused_gradient(c, input, g, keep, sums ? TENSOR_F32 : dy->dtype) : NULL;
 }
 
+/* dy as a matrix: the dims along which operand `input` goes, then those along which the other one goes.  NULL:
+ * it is no outer product, in which each dim is of one operand alone. */
+static Tensor *as_outer(const OpCall *c, int input, Tensor *dy, int64_t *rows)
+{
+    const TensorShape own = op_input_shape(c, input), other = op_input_shape(c, 1 - input);
+    int64_t order[TENSOR_MAX_DIMS], columns = 1;
+    int n = 0;
+    *rows = 1;
+    for (int theirs = 0; theirs < 2; theirs++)
+        for (int d = 0; d < dy->ndim; d++) {
+            const int in_own = d - dy->ndim + own.ndim, in_other = d - dy->ndim + other.ndim;
+            const bool is_own = in_own >= 0 && own.dim[in_own] != 1,
+                       is_other = in_other >= 0 && other.dim[in_other] != 1;
+            if (is_own && is_other) return NULL;
+            if (is_other == theirs) order[n++] = d, *(theirs ? &columns : rows) *= dy->shape[d];
+        }
+    if (*rows == 1 || columns == 1) return NULL;
+    return tensor_reshape(tensor_permute(dy, (TensorShape){ n, order }), SHAPE(*rows, columns));
+}
+
+/* Of an outer product: a product of a matrix and a vector, instead of one as large as dy and its sums. */
+static Tensor *outer_gradient(OpCall *c, int input, Tensor *dy)
+{
+    int64_t rows;
+    if (c->n != 2 || strcmp(c->op->row->gradient[input], input ? "g * a" : "g * b") != 0) return NULL;
+    if (dy->numel < OUTER || !on_host(dy->place) || dtype_is_half(dy->dtype)) return NULL;
+    Tensor *g = as_outer(c, input, dy, &rows), *other = g ? op_saved(c, 1 - input) : NULL;
+    if (!other) return NULL;
+    other = tensor_reshape(tensor_to(other, (TensorDtype)dy->dtype), SHAPE(-1));
+    Tensor *dx = tensor_mv(g, other);
+    return dx ? tensor_reshape(dx, op_input_shape(c, input)) : NULL;
+}
+
 int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     const TensorOp *op = c->op;
@@ -51,7 +87,8 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
         unsigned keep = op->keep_for[i] ? op->keep_for[i] : c->n == 1 ? op->keep : 0;
         if (strcmp(op->row->gradient[i], "g") == 0) dx[i] = dy;
         else if (op_recording(c)) dx[i] = recorded_gradient(c, i, dy, keep);
-        else dx[i] = gradient(c, i, dy, keep);
+        else if (!(dx[i] = outer_gradient(c, i, dy)) && !tensor_error_code())
+            dx[i] = gradient(c, i, dy, keep);
         if (!dx[i]) return -1;
     }
     return 0;
