@@ -1,5 +1,5 @@
-/* integer_kernel.h - loops over integers of 64 bits for one instruction set.  Sums and products are right modulo
- * 2^64, so their order does not matter. */
+/* integer_kernel.h - loops over integers of 64 bits for one instruction set.  Sums and products are right
+ * modulo 2^64, so their order does not matter. */
 #ifndef TG_CPU_INTEGER_KERNEL_H
 #define TG_CPU_INTEGER_KERNEL_H
 

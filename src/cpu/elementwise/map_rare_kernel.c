@@ -166,8 +166,8 @@ INLINE int is_hard(int what, double a, double b)
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 /* keep and hard are constants: which operands there are, and whether the block has a hard element; 2 and 3 if
- * results are rounded to f32.  n is a multiple of RARE_UNIT, which the compiler is told by masks: no loop has a
- * scalar tail. */
+ * results are rounded to f32.  n is a multiple of RARE_UNIT, which the compiler is told by masks: no loop has
+ * a scalar tail. */
 
 #define ARGS \
     int64_t n, void *out, const void *a, const void *b, const void *y, const void *g, const double *params

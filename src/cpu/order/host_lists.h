@@ -19,8 +19,8 @@ void indices_true(const uint8_t *mask, int ndim, const int64_t *shape, int64_t m
 
 /* ---- counts ---- */
 /* bincount_size - the largest of n integers of a dtype plus one, at least `least`; -1: one is negative.
- * bincount_weighted - of four weights one goes into sums, the others into `odd`, three times as long and added in
- *     the end; it may be sums. */
+ * bincount_weighted - of four weights one goes into sums, the others into `odd`, three times as long and
+ *     added in the end; it may be sums. */
 int64_t bincount_size(int dtype, const void *x, int64_t n, int64_t least, int64_t *bad_at,
                       int64_t *bad_value);
 void bincount(int dtype, const void *x, int64_t n, int64_t *counts);

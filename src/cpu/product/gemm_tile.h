@@ -55,8 +55,8 @@ FORCE_INLINE void N(step)(VEC *sum, const char **a, int64_t row, int64_t step, c
 }
 
 /* The tile, for constant rows and vecs.  `whole`: all lanes of b may be read and of c written.  `unit`: a_col
- * may be 1: then an unrolled loop finds its steps of a at constant distances (3 % faster); others gain nothing
- * by it. */
+ * may be 1: then an unrolled loop finds its steps of a at constant distances (3 % faster); others gain
+ * nothing by it. */
 FORCE_INLINE void N(tile)(const N(Tile) * t, const int rows, const int vecs, const int whole, const int unit)
 {
     VEC sum[ROWS * 2 > 12 ? ROWS * 2 : 12]; /* 12: wide_3's */

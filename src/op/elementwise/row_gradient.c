@@ -46,8 +46,8 @@ static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep)
     return g ? fused_gradient(c, input, g, keep, sums ? TENSOR_F32 : dy->dtype) : NULL;
 }
 
-/* dy as a matrix: the dims along which operand `input` goes, then those along which the other one goes.  NULL:
- * it is no outer product, in which each dim is of one operand alone. */
+/* dy as a matrix: the dims along which operand `input` goes, then those along which the other one goes.
+ * NULL: it is no outer product, in which each dim is of one operand alone. */
 static Tensor *as_outer(const OpCall *c, int input, Tensor *dy, int64_t *rows)
 {
     const TensorShape own = op_input_shape(c, input), other = op_input_shape(c, 1 - input);
