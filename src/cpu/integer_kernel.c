@@ -1,7 +1,7 @@
 /* integer_kernel.c - products and folds of integers of 64 bits, for one instruction set. */
 #include "integer_kernel.h"
 #include "device/device.h"
-#if defined __x86_64__ && !defined __AVX2__ /* small code */
+#if defined __x86_64__ && !defined __AVX2__ && !defined NO_UNROLL /* small code */
 #define NO_UNROLL
 #endif
 #include "cpu/vectors.h"
