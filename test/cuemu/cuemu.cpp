@@ -3,7 +3,6 @@
  * Build it without -fsanitize=address/thread (it hooks into them by weak symbols), but with -fsanitize=memory
  * in a MemorySanitizer build. */
 #include "runtime.h"
-#include "mma.h"
 #include <cstdarg>
 #include <memory>
 #include <vector>
@@ -499,37 +498,4 @@ bool run_grid(const Launch &l)
     L = nullptr;
     return !failed;
 }
-/* ---- copies that arrive when they are waited for (mma.h) ------------------------------------- */
-
-namespace {
-struct Copies { /* of a thread */
-    std::vector<Copy> copy;
-    std::vector<size_t> end; /* of each group */
-};
-Copies &my_copies()
-{
-    static Copies all[1024];
-    return all[X.tidx.x + X.bdim.x * (X.tidx.y + X.bdim.y * X.tidx.z)];
-}
-} // namespace
-
-void ask_for_copy(Copy copy) { my_copies().copy.push_back(copy); }
-void end_of_group() { my_copies().end.push_back(my_copies().copy.size()); }
-
-size_t copies_due(size_t groups_left, const Copy **copy)
-{
-    const Copies &mine = my_copies();
-    *copy = mine.copy.data();
-    return mine.end.size() <= groups_left ? 0 : mine.end[mine.end.size() - groups_left - 1];
-}
-
-void forget_copies(size_t n, size_t groups_left)
-{
-    Copies &mine = my_copies();
-    if (mine.end.size() <= groups_left) return;
-    mine.copy.erase(mine.copy.begin(), mine.copy.begin() + (ptrdiff_t)n);
-    mine.end.erase(mine.end.begin(), mine.end.end() - (ptrdiff_t)groups_left);
-    for (size_t &end : mine.end) end -= n;
-}
-
 } // namespace cuemu

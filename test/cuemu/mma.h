@@ -3,30 +3,9 @@
 #pragma once
 
 namespace cuemu {
-struct Fragments { /* of a lane */
-    float a[4][2], b[2][2], *d;
-};
-
-static inline float element_of(__half, unsigned bits) { return __half2float(__half{ (uint16_t)bits }); }
-static inline float element_of(__nv_bfloat16, unsigned bits)
-{
-    return __bfloat162float(__nv_bfloat16{ (uint16_t)bits });
-}
-
-/* The sums of a lane, from the fragments of all. */
-static inline uint64_t multiply(const uint64_t *value, uint32_t lanes, int lane)
-{
-    if (lanes != 0xffffffffu) fail("mma of a warp that lacks lanes (arrived %08x)", lanes);
-    for (int i = 0; i < 4; i++) {
-        float *d = ((const Fragments *)value[lane])->d + i;
-        for (int k = 0; k < 16; k++) {
-            const Fragments *a = (const Fragments *)value[lane / 4 * 4 + k % 8 / 2];
-            const Fragments *b = (const Fragments *)value[(lane % 4 * 2 + i % 2) * 4 + k % 8 / 2];
-            *d += a->a[i / 2 + k / 8 * 2][k % 2] * b->b[k / 8][k % 2];
-        }
-    }
-    return 0;
-}
+/* The sums of a lane, of halves or bf16. */
+void product(bool half, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const char *file,
+             int line);
 
 /* One word of a lane: `which` is 32 matrices + the lane. */
 template <bool TRANSPOSED> uint64_t matrix_word(const uint64_t *value, uint32_t lanes, int which)
@@ -63,13 +42,7 @@ void forget_copies(size_t n, size_t groups_left);
 
 template <class T> void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, CUEMU_AT)
 {
-    cuemu::Fragments f;
-    const unsigned b[2] = { b0, b1 };
-    for (int i = 0; i < 8; i++) f.a[i / 2][i % 2] = cuemu::element_of(T(), a[i / 2] >> i % 2 * 16);
-    for (int i = 0; i < 4; i++) f.b[i / 2][i % 2] = cuemu::element_of(T(), b[i / 2] >> i % 2 * 16);
-    f.d = d;
-    cuemu::warp(0xffffffffu, (uint64_t)(uintptr_t)&f, cuemu::multiply, (int)cuemu::X.lane, true, file, line);
-    __syncwarp(0xffffffffu, file, line); /* the others have read f */
+    cuemu::product(std::is_same_v<T, __half>, d, a, { b0, b1 }, file, line);
 }
 
 static inline void load_matrices(unsigned (&r)[4], const void *row, CUEMU_AT)
