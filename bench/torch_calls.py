@@ -72,6 +72,11 @@ def dtype_of(p):
 
 
 # Calls that names do not tell, of the inputs and the parameters that the sample states.
+def add_layer_norm(x, branch, w=None, b=None, normalized_shape=None, eps=1e-5):
+    both = x + branch
+    return F.layer_norm(both, normalized_shape, w, b, eps), both
+
+
 CALLS = {
     "cat": lambda *x, dim=0: torch.cat(x, dim),
     "stack": lambda *x, dim=0: torch.stack(x, dim),
@@ -86,6 +91,9 @@ CALLS = {
     "slice": lambda x, dim=0, start=0, end=2**62, step=1: torch.ops.aten.slice(x, dim, start, end, step),
     "pow_scalar": lambda x, c=2.0: torch.pow(x, c),
     "rpow_scalar": lambda x, c=2.0: torch.pow(c, x),
+    "mse_loss": lambda x, t, w=None, **p: F.mse_loss(x, t, weight=w, **p),
+    "l1_loss": lambda x, t, w=None, **p: F.l1_loss(x, t, weight=w, **p),
+    "add_layer_norm": add_layer_norm,
     "layer_norm": lambda x, w=None, b=None, normalized_shape=None, eps=1e-5: F.layer_norm(
         x, normalized_shape or (w.shape if w is not None else x.shape[-1:]), w, b, eps
     ),
@@ -357,7 +365,7 @@ EXACT = {
     "diagonal_backward": lambda x, offset, dim1, dim2, shape: torch.ops.aten.diagonal_backward(
         x, shape, offset, dim1, dim2
     ),
-    "repeat_interleave_tensor": lambda x, r, dim: torch.repeat_interleave(x, r, dim),
+    "repeat_interleave_tensor": lambda x, r, dim, **_: torch.repeat_interleave(x, r, dim),
     "expand": lambda x, shape: x.expand(shape),
     "cholesky_solve": lambda l, b, upper: torch.cholesky_solve(b, l, upper=upper),
     "solve_ex": lambda a, b, left, check_errors: torch.linalg.solve_ex(a, b, left=left),

@@ -455,6 +455,13 @@ static void test_convolutions_of_integers(void **state)
                                     .padding = 1, .groups = 2, .output_paddings = { 1, 0 });
         assert_true(tensor_equal(y, tensor_to(tensor_to(higher, TENSOR_I64), d)));
     }
+    /* more than a tile of each, and three dimensions */
+    x = tensor_randint(-9, 9, SHAPE(2, 19, 3, 9, 7)), w = tensor_randint(-9, 9, SHAPE(21, 19, 2, 3, 2));
+    wide = tensor_conv3d(tensor_to(x, TENSOR_F64), tensor_to(w, TENSOR_F64), .padding = 1);
+    assert_true(tensor_equal(tensor_conv3d(x, w, .padding = 1), tensor_to(wide, TENSOR_I64)));
+    w = tensor_contiguous(tensor_transpose(w, 0, 1));
+    wide = tensor_conv_transpose3d(tensor_to(x, TENSOR_F64), tensor_to(w, TENSOR_F64));
+    assert_true(tensor_equal(tensor_conv_transpose3d(x, w), tensor_to(wide, TENSOR_I64)));
 }
 
 static void test_options_by_position_and_by_name(void **state)

@@ -311,6 +311,33 @@ static void long_numbers_are_in_order(void **state)
     assert_true(tensor_equal(tensor_median(z), tensor_select(w, 0, (N - 1) / 2)));
 }
 
+/* Around the widest range whose keys share a word with the place, at both ends of i64; strided lines too. */
+static void ranges_of_long_numbers(void **state)
+{
+    (void)state;
+    enum { N = 400 };
+    static const uint64_t ranges[] = { 0, 1, 77, UINT32_MAX, UINT64_C(1) << 32 };
+    for (int c = 0; c < 5 * 2 * 2; c++) {
+        const uint64_t range = ranges[c % 5], low = c / 5 % 2 ? (uint64_t)INT64_MIN : INT64_MAX - range;
+        int64_t v[N][2];
+        for (uint64_t i = 0; i < N; i++)
+            for (uint64_t k = 0; k < 2; k++) v[i][k] = (int64_t)(low + (i * 7 + k) % 11 * range / 10);
+        const bool descending = c / 10;
+        Tensor *at = NULL, *x = tensor_from_data(v, SHAPE(N, 2), TENSOR_I64),
+               *y = tensor_sort(x, 0, .descending = descending, .stable = true, .indices = &at);
+        const int64_t *sorted = tensor_data(y), *place = tensor_data(at);
+        for (int i = 2; i < 2 * N; i++) {
+            const int64_t a = sorted[i - 2], b = sorted[i];
+            assert_true(b == v[place[i]][i % 2]);
+            assert_true(a == b ? place[i - 2] < place[i] : (a < b) != descending);
+        }
+        Tensor *rows = tensor_contiguous(tensor_transpose(x, 0, 1));
+        assert_true(tensor_equal(tensor_kthvalue(rows, N / 3, 1), tensor_kthvalue(x, N / 3, 0)));
+        assert_true(descending ||
+                    tensor_equal(tensor_kthvalue(rows, N / 3, 1), tensor_select(y, 0, N / 3 - 1)));
+    }
+}
+
 /* The place of the first NaN, or else of the first extreme. */
 static int64_t plain_extreme(const double *v, int64_t n, bool max)
 {
@@ -381,6 +408,7 @@ int main(void)
         TEST(products_of_others_on_several_threads),
         TEST(lists_of_any_length_are_in_order),
         TEST(long_numbers_are_in_order),
+        TEST(ranges_of_long_numbers),
         TEST(extremes_of_long_lines),
         TEST(weights_of_few_bins),
     };

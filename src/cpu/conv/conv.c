@@ -321,7 +321,7 @@ static int forward(const ConvArgs *a)
 int cpu_conv2d(ConvArgs *a)
 {
     if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
-    if (!dtype_is_float(a->dtype)) return conv_integers(a), 0;
+    if (!dtype_is_float(a->dtype)) return conv_integers(a);
     if (a->dtype == TENSOR_BF16) return conv_bf16(a, DIRECT_FORWARD);
     return forward(a) ? fail_memory("conv2d") : 0;
 }
@@ -428,7 +428,7 @@ static int input_by_turning(const Plan *p, ConvArgs *t)
 int cpu_conv2d_grad_input(ConvArgs *a)
 {
     if (a->layout != LAYOUT_FIRST) return KERNEL_DECLINED;
-    if (!dtype_is_float(a->dtype)) return conv_integers_grad_input(a), 0;
+    if (!dtype_is_float(a->dtype)) return conv_integers_grad_input(a);
     if (a->dtype == TENSOR_BF16) return conv_bf16(a, DIRECT_GRAD_INPUT);
     const Plan p = plan_for(a, 0);
     ConvArgs t = turned(a);

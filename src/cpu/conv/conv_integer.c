@@ -1,6 +1,7 @@
-/* conv_integer.c - convolutions of integers, modulo 2 to the dtype's width: one result, or one plane, at a
- * time. */
+/* conv_integer.c - convolutions of integers, modulo 2 to the dtype's width: a product of matrices for each
+ * tap of each image. */
 #include "conv_kernel.h"
+#include "cpu/cpu.h"
 #include "cpu/integer.h"
 
 typedef struct Place3 {
@@ -30,55 +31,79 @@ static uint64_t bias_of(const ConvArgs *a, int64_t channel)
     return a->bias ? (uint64_t)integer_at(a->dtype, a->bias, channel) : 0;
 }
 
-/* Plane t of y, [batch, out]. */
-static void plane(void *ctx, int64_t t)
+static void start(const ConvArgs *a, void *planes, int64_t channels, int64_t size)
 {
-    const ConvArgs *a = ctx;
-    const int64_t image = t / a->out, o = t % a->out, in = a->in / a->groups,
-                  first = o / (a->out / a->groups) * in;
-    for (int64_t p = 0; p < positions(a); p++) {
-        uint64_t sum = bias_of(a, o);
-        for (int64_t k = 0; k < taps(a); k++) {
-            const int64_t from = pixel(a, p, k);
-            for (int64_t c = 0; c < in && from >= 0; c++)
-                sum += (uint64_t)integer_at(a->dtype, a->weight, (o * in + c) * taps(a) + k) *
-                       (uint64_t)integer_at(a->dtype, a->x, (image * a->in + first + c) * pixels(a) + from);
-        }
-        integer_put(a->dtype, a->y, t * positions(a) + p, sum);
+    for (int64_t i = 0; i < a->batch * channels; i++)
+        for (int64_t p = 0; p < size; p++)
+            integer_put(a->dtype, planes, i * size + p, bias_of(a, i % channels));
+}
+
+/* Elements of x at `from`, or 0, to a dense line; or the line added to them. */
+FORCE_INLINE void move_plane(const int dtype, void *x, int64_t at, const int64_t *from, int64_t n, void *line,
+                             int64_t to, bool add)
+{
+    for (int64_t p = 0; p < n; p++) {
+        const bool there = from[p] >= 0;
+        if (!add) integer_put(dtype, line, to + p, there ? (uint64_t)integer_at(dtype, x, at + from[p]) : 0);
+        else if (there)
+            integer_put(dtype, x, at + from[p],
+                        (uint64_t)integer_at(dtype, x, at + from[p]) +
+                            (uint64_t)integer_at(dtype, line, to + p));
     }
 }
 
-/* Plane t of x, [batch, in]. */
-static void grad_plane(void *ctx, int64_t t)
+/* Tap k of one group of an image: y += weight x, with x's pixels side by side; or x += weight^T y. */
+static void one_tap(const ConvArgs *a, int64_t image, int64_t group, int64_t k, const int64_t *from,
+                    void *lines, bool gradient)
 {
-    const ConvArgs *a = ctx;
-    const int64_t image = t / a->in, c = t % a->in, in = a->in / a->groups, out = a->out / a->groups,
-                  first = c / in * out, size = pixels(a);
-    for (int64_t i = 0; i < size; i++) integer_put(a->dtype, a->x, t * size + i, bias_of(a, c));
-    for (int64_t o = first; o < first + out; o++)
-        for (int64_t p = 0; p < positions(a); p++)
-            for (int64_t k = 0; k < taps(a); k++) {
-                const int64_t to = pixel(a, p, k);
-                if (to < 0) continue;
-                const uint64_t was = (uint64_t)integer_at(a->dtype, a->x, t * size + to),
-                               w = (uint64_t)integer_at(a->dtype, a->weight, (o * in + c % in) * taps(a) + k),
-                               y = (uint64_t)integer_at(a->dtype, a->y,
-                                                        (image * a->out + o) * positions(a) + p);
-                integer_put(a->dtype, a->x, t * size + to, was + w * y);
-            }
+    const int64_t in = a->in / a->groups, out = a->out / a->groups, n = positions(a),
+                  size = (int64_t)dtype_size(a->dtype);
+    const char *weight = (const char *)a->weight + (group * out * in * taps(a) + k) * size;
+    char *y = (char *)a->y + (image * a->out + group * out) * n * size;
+    GemmArgs g = { .dtype = a->dtype,
+                   .to = a->dtype,
+                   .batch = 1,
+                   .m = out,
+                   .n = n,
+                   .k = in,
+                   .a = weight,
+                   .a_row = in * taps(a),
+                   .a_col = taps(a),
+                   .b = lines,
+                   .b_row = n,
+                   .b_col = 1,
+                   .c = y,
+                   .c_row = n,
+                   .c_col = 1,
+                   .alpha = 1,
+                   .beta = 1 };
+    if (gradient)
+        g.m = in, g.k = out, g.a_row = taps(a), g.a_col = in * taps(a), g.b = y, g.c = lines, g.beta = 0,
+        gemm_integers(&g);
+    for (int64_t c = 0; c < in; c++) {
+        const int64_t at = (image * a->in + group * in + c) * pixels(a);
+        if (a->dtype == TENSOR_I64) move_plane(TENSOR_I64, (void *)a->x, at, from, n, lines, c * n, gradient);
+        else move_plane(a->dtype, (void *)a->x, at, from, n, lines, c * n, gradient);
+    }
+    if (!gradient) gemm_integers(&g);
 }
 
-static int threads_for(const ConvArgs *a)
+static int each_tap(const ConvArgs *a, bool gradient)
 {
-    return cpu_threads(a->batch * a->out * positions(a) * taps(a) * (a->in / a->groups));
+    const int64_t n = positions(a);
+    const size_t bytes = (size_t)(n * (8 + a->in / a->groups * (int64_t)dtype_size(a->dtype))) + 8;
+    int64_t *from = tg_alloc(bytes);
+    if (!from) return fail_memory("convolution");
+    if (gradient) start(a, (void *)a->x, a->in, pixels(a));
+    else start(a, (void *)a->y, a->out, n);
+    for (int64_t k = 0; k < taps(a); k++) {
+        for (int64_t p = 0; p < n; p++) from[p] = pixel(a, p, k);
+        for (int64_t i = 0; i < a->batch * a->groups; i++)
+            one_tap(a, i / a->groups, i % a->groups, k, from, from + n, gradient);
+    }
+    tg_free(from, bytes);
+    return 0;
 }
 
-void conv_integers(const ConvArgs *a)
-{
-    parallel_for(a->batch * a->out, threads_for(a), plane, (void *)(uintptr_t)a);
-}
-
-void conv_integers_grad_input(const ConvArgs *a)
-{
-    parallel_for(a->batch * a->in, threads_for(a), grad_plane, (void *)(uintptr_t)a);
-}
+int conv_integers(const ConvArgs *a) { return each_tap(a, false); }
+int conv_integers_grad_input(const ConvArgs *a) { return each_tap(a, true); }

@@ -37,9 +37,9 @@ typedef struct ConvKernel {
 /* conv_threads - by the work in multiply-adds, a vector's worth of them counting as one operation. */
 int conv_threads(const ConvArgs *a) __attribute__((visibility("hidden")));
 
-/* conv_integers, conv_integers_grad_input - of i64, i32 and u8, by plain loops (conv_integer.c). */
-void conv_integers(const ConvArgs *a) __attribute__((visibility("hidden")));
-void conv_integers_grad_input(const ConvArgs *a) __attribute__((visibility("hidden")));
+/* conv_integers, conv_integers_grad_input - of integers, by products (conv_integer.c); -1 without memory. */
+int conv_integers(const ConvArgs *a) __attribute__((visibility("hidden")));
+int conv_integers_grad_input(const ConvArgs *a) __attribute__((visibility("hidden")));
 
 extern const ConvKernel conv_kernel_base[2] __attribute__((visibility("hidden")));
 extern const ConvKernel conv_kernel_avx2[2] __attribute__((visibility("hidden")));

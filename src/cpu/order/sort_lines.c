@@ -1,9 +1,10 @@
 /* sort_lines.c - order along the middle of [outer, n, inner]: sort, topk, kthvalue, median, mode.
  *
  * Every element becomes a key whose unsigned order is the order wanted, complemented for descending: 32 bits
- * in one word with its place, or 64 bits beside it (f64, i64, and lines of 2^32 elements).  Equal elements
- * keep their order.  Values are then fetched by place.  A line is one thread's work. */
+ * in one word with its place, or 64 bits beside it (f64, i64 of a range of 2^32, and lines of 2^32 elements).
+ * Equal elements keep their order.  Values are then fetched by place.  A line is one thread's work. */
 #include "cpu/cpu.h"
+#include "cpu/integer_kernel.h"
 #include "order_key.h"
 
 typedef struct Pair {
@@ -67,6 +68,32 @@ static void make_words(const OrderArgs *a, int64_t from, uint64_t *p)
             p[i] = (uint64_t)(key32(a->x, a->dtype, from + i * a->inner) ^ flip) << 32 | (uint64_t)i;
 }
 
+/* Of i64 whose range is small: what each is above the least, with the highest bit of the range in front,
+ * where a selection begins. */
+static bool make_narrow(const OrderArgs *a, int64_t from, uint64_t *p)
+{
+    const uint32_t flip = a->descending ? UINT32_MAX : 0;
+    if (a->dtype != TENSOR_I64 || a->n >= UINT32_MAX) return false;
+    const int64_t *x = (const int64_t *)a->x + from;
+    int64_t low = *x, high = *x;
+    if (a->inner == 1)
+        low = ISA_PICK(integer_fold)(REDUCE_MIN, low, x, a->n),
+        high = ISA_PICK(integer_fold)(REDUCE_MAX, high, x, a->n);
+    else
+        for (int64_t i = 1; i < a->n; i++) {
+            const int64_t v = x[i * a->inner];
+            low = v < low ? v : low, high = v > high ? v : high;
+        }
+    const uint64_t range = (uint64_t)high - (uint64_t)low;
+    if (range > UINT32_MAX) return false;
+    const int up = range ? __builtin_clz((uint32_t)range) : 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        const uint32_t above = (uint32_t)((uint64_t)x[i * a->inner] - (uint64_t)low);
+        p[i] = (uint64_t)(above << up ^ flip) << 32 | (uint64_t)i;
+    }
+    return true;
+}
+
 static void make_pairs(const OrderArgs *a, int64_t from, Pair *p)
 {
     for (int64_t i = 0; i < a->n; i++) {
@@ -112,6 +139,7 @@ static void order_line(void *ctx, int64_t line)
     void *p = s->all + (size_t)parallel_slot() * s->scratch;
     int64_t *index = (int64_t *)(void *)((char *)p + 2 * s->items);
     if (s->words) make_words(a, from, p), pick_words(a, p, index);
+    else if (make_narrow(a, from, p)) pick_words(a, p, index);
     else make_pairs(a, from, p), pick_pairs(a, p, index);
     put(a, line, from, index);
 }
