@@ -205,13 +205,15 @@ int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-double random_uniform(uint64_t *state)
+static uint64_t random_bits(uint64_t *state)
 {
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return ((double)((z ^ z >> 31) >> 11) + 0.5) * 0x1p-53;
+    return z ^ z >> 31;
 }
+
+double random_uniform(uint64_t *state) { return ((double)(random_bits(state) >> 11) + 0.5) * 0x1p-53; }
 
 /* A tensor of doubles to be filled at *v, then cast by finished(). */
 static Tensor *unfilled(TensorShape shape, double **v)
@@ -264,7 +266,10 @@ Tensor *random_like(const Tensor *y, uint64_t seed)
 {
     double *v;
     Tensor *wide = unfilled(tensor_shape(y), &v);
-    for (int64_t k = 0, n = wide ? tensor_numel(wide) : 0; k < n; k++)
-        v[k] = sqrt(-2 * log(random_uniform(&seed))) * cos(6.283185307179586 * random_uniform(&seed));
+    for (int64_t k = 0, n = wide ? tensor_numel(wide) : 0; k < n; k++) {
+        /* the sum of four draws among 0 ... 65535, whose mean is 131070 and whose variance is 2^32 / 3 */
+        const uint64_t z = random_bits(&seed), of_four = (z & 65535) + (z >> 16 & 65535) + (z >> 32 & 65535);
+        v[k] = ((double)(of_four + (z >> 48)) - 131070) * 0x1.bb67ae8584caap-16;
+    }
     return wide ? tensor_to_device(finished(wide, tensor_dtype(y)), tensor_device(y)) : NULL;
 }

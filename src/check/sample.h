@@ -76,7 +76,8 @@ int sample_leaves(const Sample *s, Tensor *const *x, Tensor **leaf);
  * results the first. */
 int sample_apply(const Sample *s, Tensor *const *x, Tensor **y);
 
-/* random_like - values of N(0, 1) with y's shape and dtype; NULL when out of memory. */
+/* random_like - values of y's shape and dtype, about normal: mean 0, variance 1, none beyond 3.47; NULL
+ * without memory. */
 Tensor *random_like(const Tensor *y, uint64_t seed);
 double random_uniform(uint64_t *state);
 

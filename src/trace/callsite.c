@@ -143,6 +143,13 @@ static bool recall(Text *t, const Module *m)
     return known;
 }
 
+/* A line that failed before is the user's: nothing need be read. */
+static bool is_kept(const Module *m)
+{
+    char none;
+    return recall(&(Text){ &none, 1, 0 }, m);
+}
+
 static void keep(const Text *t, const Module *m)
 {
     const size_t i = m->pc % KEPT;
@@ -221,7 +228,7 @@ static bool in_runtime(const Module *m)
                                            "libomp",   "libiomp",     "libblis", "libasan",    "libtsan",
                                            "libubsan", "libclang_rt", NULL };
     static const char *const functions[] = { "GOMP_", "gomp_", "__kmp", NULL };
-    return m->program ? function_is(m, functions) : object_is(m, objects);
+    return m->program ? !is_kept(m) && function_is(m, functions) : object_is(m, objects);
 }
 
 static bool in_own_text(const void *address)

@@ -22,8 +22,6 @@ static int decompose(OpCall *c, bool vectors)
     const void *a = array_in(c, 0);
     void *w = array_out(c, 0), *v = vectors ? array_out(c, 1) : NULL;
     if (!a || !w || (vectors && !v)) return -1;
-    if (s.m > 16000)
-        return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(op_input(c, 0)));
     return LINALG(op_input(c, 0)->dtype, eigh, c->name, s, a, upper, w, v, &fault) ? matrix_fault(c, &fault)
                                                                                    : 0;
 }
@@ -57,7 +55,15 @@ static const TensorOp core = { .name = "eigh",
                                .forward = core_forward,
                                .backward = core_backward };
 
-static int shape(OpCall *c) { return check_square(c, 0); }
+static int shape(OpCall *c)
+{
+    const Tensor *a = op_input(c, 0);
+    if (check_square(c, 0)) return -1;
+    if (a->shape[a->ndim - 1] > 16000)
+        return op_fail(c, TENSOR_ESHAPE, "%s: matrices of up to 16000 rows are possible", S(a));
+    return 0;
+}
+
 static int compose(OpCall *c) { return linalg_compose(c, &core); }
 
 static int values_shape(OpCall *c)
