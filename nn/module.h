@@ -3,9 +3,10 @@
 #define NN_MODULE_H
 
 #include <tapegrad.h>
+#include "hidden.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 enum { NN_PATH = 512 }; /* bytes of the longest dotted name */
@@ -124,6 +125,6 @@ static inline Tensor *nn_buffer(const Module *m, int i)
 }
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

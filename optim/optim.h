@@ -7,9 +7,10 @@
 
 #include <string.h>
 #include <tapegrad.h>
+#include "hidden.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 /* optim_dense - may a loop over memory serve instead of ops?  'f' or 'd' for dense f32 or f64 tensors on the
@@ -195,6 +196,6 @@ static inline int optim_width(void) { return 0; }
 #define OPTIM_SIMD _Pragma("omp simd")
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

@@ -9,10 +9,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "hidden.h"
 #include "optim.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 enum { SCHEDULER_OPTIONS = 256, SCHEDULER_NUMBERS = 3, SCHEDULER_LISTS = 4 };
@@ -96,6 +97,6 @@ int scheduler_check_groups(const Scheduler *s, const char *function);
     Scheduler *optim_##NAME##_args(ARGS args) { return scheduler_new(&kind_##NAME, &args); }
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

@@ -4,9 +4,10 @@
 
 #include <limits.h>
 #include <tapegrad.h>
+#include "hidden.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 typedef struct Part {
@@ -54,6 +55,6 @@ char *checkpoint_take_error(TensorStatus *code);
 int checkpoint_apply(Checkpoint *run, const CheckpointFile *file, const char *function);
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

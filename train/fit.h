@@ -2,10 +2,11 @@
 #ifndef TRAIN_FIT_H
 #define TRAIN_FIT_H
 
+#include "hidden.h"
 #include "train.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 typedef struct Fit {
@@ -53,6 +54,6 @@ double fit_monitored(const Fit *f);
 void fit_close(Fit *f);
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

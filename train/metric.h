@@ -3,9 +3,10 @@
 #define TRAIN_METRIC_H
 
 #include <tapegrad.h>
+#include "hidden.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 /* What is counted of targets and outputs that are no classes. */
@@ -56,6 +57,6 @@ int metric_read(Metric *m);
 void metric_drop(Metric *m);
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

@@ -3,9 +3,10 @@
 #define TRAIN_TRAIN_H
 
 #include <tapegrad.h>
+#include "hidden.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 /* The mean loss of a batch, and the output for metrics: by step, or by the loss of net(x) and y.  Without
@@ -35,6 +36,6 @@ void loss_sum_reset(LossSum *s);
 void loss_sum_end(LossSum *s);
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

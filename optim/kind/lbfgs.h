@@ -3,9 +3,10 @@
 #define OPTIM_LBFGS_H
 
 #include "../optim.h"
+#include "hidden.h"
 
 #if defined(__GNUC__)
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 #endif
 
 typedef struct Lbfgs { /* a step */
@@ -29,6 +30,6 @@ int lbfgs_strong_wolfe(Lbfgs *l, Tensor *d, double t, double most, int tries, Lb
                        int *evaluations);
 
 #if defined(__GNUC__)
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
 #endif

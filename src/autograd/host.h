@@ -3,9 +3,10 @@
 #define TG_AUTOGRAD_HOST_H
 
 #include "graph_ops.h"
+#include "hidden.h"
 #include "tape.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* has_kernels - does the op go through kernels of the device's at all?  A kernel may still decline a call. */
 FORCE_INLINE bool has_kernels(const TensorOp *op, const Place *place)
@@ -22,5 +23,5 @@ int host_end(OpCall *c, const Place *place, Tensor *const *inputs);
  * from copies in the host's memory: gradients may then lie there. */
 int backward_somewhere(OpCall *c);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -5,10 +5,11 @@
 
 #include <tapegrad/autocast.h>
 #include <tapegrad/saved.h>
+#include "hidden.h"
 #include "tensor/core.h"
 #include "trace/profile.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* op_apply_plain - op_apply_as without any mode (apply.c). */
 int op_apply_plain(const TensorOp *op, const char *name, Tensor *const *inputs, int n, const void *params,
@@ -63,6 +64,6 @@ Tensor *unpack_value(const char *name, const void *site, const Packed *p);
 void drop_packed(Packed *p);
 int saved_pack_all(Entry *e); /* of a new entry, where hooks are on */
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TG_OPTIONS_H
 #define TG_OPTIONS_H
 
+#include "hidden.h"
 #include "tensor/core.h"
 
 typedef struct OptionRoom { /* what lists and texts of the struct point to: it must live as long, and stay in
@@ -22,7 +23,7 @@ typedef enum OptionFault {
     OPTION_MISSING /* one that must be given */
 } OptionFault;
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* options_default - params holds the defaults.  required, if not NULL: the first field that has none, or
  * NULL. */
@@ -44,5 +45,5 @@ const char *options_read_value(const OpField *f, const char *text, void *params,
 OptionFault options_read(const TensorOp *op, const char **at, char end, void *params, OptionRoom *room,
                          const char **name, int *length);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -3,6 +3,7 @@
 #define TG_TAPE_H
 
 #include <pthread.h>
+#include "hidden.h"
 #include "tensor/core.h"
 
 typedef struct Edge { /* where an input's gradient goes; both NULL: nowhere */
@@ -79,7 +80,7 @@ FORCE_INLINE unsigned keep_of_input(const TensorOp *op, int i, unsigned keep)
     return stated && i < 4 ? op->keep_for[i] : keep;
 }
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 extern THREAD_LOCAL Tape *my_tape;
 extern THREAD_LOCAL const char *tape_note; /* of what is recorded now */
 extern pthread_mutex_t leaf_lock;          /* .grad of leaves, which threads share */
@@ -123,6 +124,6 @@ void saved_end(Entry *entry, Packed *const *packed);
 extern THREAD_LOCAL bool anomaly_on;
 int anomaly_check_results(OpCall *call); /* after forward; -1 and EVALUE when a result has the first NaN */
 int anomaly_check_gradient(const Entry *entry, int input, const Tensor *dx, Tensor *const *dy);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -2,9 +2,10 @@
 #ifndef TG_WANTED_H
 #define TG_WANTED_H
 
+#include "hidden.h"
 #include "tape.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef struct Wanted {
     const void *at;  /* a leaf, or the entry of a result */
@@ -20,5 +21,5 @@ static inline size_t wanted_bytes(int n) { return ((size_t)n + 1) * sizeof(Wante
  * slot -1: of any slot. */
 const Wanted *wanted_find(const Wanted *sorted, int n, const void *at, int slot);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,9 +2,10 @@
 #ifndef TG_REPORT_H
 #define TG_REPORT_H
 
+#include "hidden.h"
 #include "sample.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* report_begin - complaints of this thread go to the report until report_end, which gives how many there
  * were. */
@@ -30,5 +31,5 @@ void check_op_halves(const TensorOp *op);
 void check_op_layouts(const TensorOp *op);
 void check_op_memory(const TensorOp *op);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -14,8 +14,9 @@
 #define TG_SAMPLE_H
 
 #include <tapegrad.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* op_samples, op_errors - the lists of a descriptor; a row without its own has those of its kind. */
 const char *op_samples(const TensorOp *op);
@@ -113,5 +114,5 @@ bool same_bits(const Tensor *a, const Tensor *b);
  * shapes differ, or one is NaN or infinite where the other is not. */
 double off_by(const Tensor *a, const Tensor *b, double floor);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -5,9 +5,10 @@
 #include "device/device.h"
 #include "device/host.h"
 #include "device/parallel.h"
+#include "hidden.h"
 #include "isa.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 #define K(slot, Args) int cpu_##slot(Args *args);
 KERNEL_LIST(K)
@@ -24,5 +25,5 @@ int cpu_threads(int64_t work);
 /* gemm_integers - cpu_gemm of i64, i32 and u8. */
 void gemm_integers(const GemmArgs *args);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -7,6 +7,8 @@
 #ifndef TG_CPU_ISA_H
 #define TG_CPU_ISA_H
 
+#include "hidden.h"
+
 #define ISA_PASTE_(name, isa) name##_##isa
 #define ISA_PASTE(name, isa) ISA_PASTE_(name, isa)
 #define ISA_NAME(name) ISA_PASTE(name, ISA)
@@ -29,18 +31,17 @@
 
 /* cpu_isa - 0 base, 1 AVX2 + FMA, 2 AVX-512 (F, BW, DQ, VL); TAPEGRAD_ISA=base|avx2|avx512 in the environment
  * lowers it. */
-int cpu_isa(void) __attribute__((visibility("hidden")));
+int cpu_isa(void) HIDDEN;
 
 #if defined ONE_ISA
-#define ISA_DECLARE(result, name, ...) \
-    result ISA_PASTE(name, ONE_ISA)(__VA_ARGS__) __attribute__((visibility("hidden")))
+#define ISA_DECLARE(result, name, ...) result ISA_PASTE(name, ONE_ISA)(__VA_ARGS__) HIDDEN
 #define ISA_PICK(name) ISA_PASTE(name, ONE_ISA)
 #define ISA_PICK_AVX2(name) ISA_PASTE(name, ONE_ISA)
 #else
-#define ISA_DECLARE(result, name, ...)                                     \
-    result name##_base(__VA_ARGS__) __attribute__((visibility("hidden"))); \
-    result name##_avx2(__VA_ARGS__) __attribute__((visibility("hidden"))); \
-    result name##_avx512(__VA_ARGS__) __attribute__((visibility("hidden")))
+#define ISA_DECLARE(result, name, ...)      \
+    result name##_base(__VA_ARGS__) HIDDEN; \
+    result name##_avx2(__VA_ARGS__) HIDDEN; \
+    result name##_avx512(__VA_ARGS__) HIDDEN
 #define ISA_PICK(name) (cpu_isa() == 2 ? name##_avx512 : cpu_isa() == 1 ? name##_avx2 : name##_base)
 #define ISA_PICK_AVX2(name) (cpu_isa() >= 1 ? name##_avx2 : name##_base)
 #endif

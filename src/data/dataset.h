@@ -3,6 +3,7 @@
 #define TG_DATASET_H
 
 #include <tapegrad/data.h>
+#include "hidden.h"
 #include "tensor/core.h"
 
 typedef struct DatasetBatch {
@@ -21,8 +22,8 @@ struct Dataset {
     void *ctx;
 };
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 void dataset_drop(DatasetBatch *batch);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

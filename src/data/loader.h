@@ -3,6 +3,7 @@
 #define TG_LOADER_H
 
 #include <pthread.h>
+#include "hidden.h"
 #include "random/random_state.h"
 #include "dataset.h"
 
@@ -40,9 +41,9 @@ struct DataLoader {
     TensorDict state;                /* of data_loader_state_dict */
 };
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 /* loader_start - an epoch, whose base_seed, sampler and worker are set, from batch first on. */
 void loader_start(DataLoader *l, int64_t first);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -6,15 +6,15 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <tapegrad/tensor.h>
+#include "hidden.h"
 
 #define FORCE_INLINE static inline __attribute__((always_inline))
-#define HIDDEN __attribute__((visibility("hidden")))
 #define COLD __attribute__((cold, noinline))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define THREAD_LOCAL _Thread_local
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* tensor/alloc.c: all memory of the library; the n-th request can be made to fail (debug.h).
  * tg_alloc - 64-byte aligned, from the thread's cache; NULL: no memory, nothing recorded.
@@ -51,6 +51,6 @@ FORCE_INLINE bool is_integral(double c) { return c >= -0x1p63 && c < 0x1p63 && c
  * new rank, at least 1 where there are elements.  The last dim is the innermost. */
 int collapse(int ndim, int64_t *shape, int n, int64_t *const stride[]);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -9,8 +9,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* parallel_for - piece(ctx, i) for every i in [0, n), each once, in any order, on at most `threads` threads
  * of which the caller is one; returns when all are done.  Pieces of a loop inside a piece, and of a second
@@ -28,5 +29,5 @@ bool parallel_inside(void); /* is this thread working on a piece, or this proces
 int parallel_slot(void);
 int parallel_default_threads(void);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

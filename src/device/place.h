@@ -4,8 +4,9 @@
 
 #include "device/device.h"
 #include "device/host.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef struct Place { /* a device that was opened */
     const Device *device;
@@ -64,6 +65,6 @@ FORCE_INLINE int graph_wait(const char *function, const char *why)
 bool device_has_room(const Place *place, int64_t bytes);
 void count_device_bytes(const Place *place, int64_t bytes);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

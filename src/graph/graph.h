@@ -10,10 +10,11 @@
 #define TG_GRAPH_H
 
 #include <tapegrad/graph.h>
+#include "hidden.h"
 #include "random/random_state.h"
 #include "tensor/core.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef struct Kept {
     Tensor *x; /* lent */
@@ -117,6 +118,6 @@ void capture_done(TensorGraph *g);
 extern _Atomic unsigned graph_changes;
 extern THREAD_LOCAL TensorGraph *graph_step;
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 typedef struct AtomicFile {
     FILE *file;
     char path[PATH_MAX];      /* the target, symbolic links followed */
@@ -23,6 +24,6 @@ int atomic_open(AtomicFile *f, const char *path, const char *op);
 int atomic_write(AtomicFile *f, const void *data, size_t n, const char *op);
 int atomic_write_at(AtomicFile *f, int64_t offset, const void *data, size_t n, const char *op);
 int atomic_close(AtomicFile *f, bool keep, const char *op);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

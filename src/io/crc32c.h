@@ -4,12 +4,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 /* Of n more bytes after those whose checksum is crc; 0 at first. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t n);
 /* The same of the complements, without SSE4.2. */
 uint32_t crc32c_plain(uint32_t crc, const unsigned char *p, size_t n);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

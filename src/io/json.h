@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 typedef struct Json {
     const char *op, *path; /* for errors */
     char *at, *end;        /* what is still to be read; strings are decoded in place */
@@ -36,6 +37,6 @@ void json_text_free(JsonText *t);
 
 /* json_is_utf8 - n bytes of well-formed UTF-8? */
 bool json_is_utf8(const char *text, size_t n);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef TG_PNG_ENCODE_H
 #define TG_PNG_ENCODE_H
 
+#include "hidden.h"
 #include "tensor/core.h"
 
 typedef struct Png {
@@ -11,11 +12,11 @@ typedef struct Png {
     int channels;
 } Png;
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 /* png_encode: x as io_save_png takes it.  png_check_name: does the path end in .png?  -1 and the reason
  * recorded for op. */
 int png_encode(const Tensor *x, const char *op, Png *out);
 int png_check_name(const char *path, const char *op);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

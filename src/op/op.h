@@ -4,6 +4,7 @@
 #define TG_OP_H
 
 #include <tapegrad/ops.h>
+#include "hidden.h"
 #include "tensor/core.h"
 
 /* In a descriptor: the parameter struct, its defaults, its table of fields; PARAMS_GIVEN if no field has a
@@ -12,7 +13,7 @@
     .params = sizeof(struct_), .defaults = &(defaults_), .fields = (fields_)
 #define PARAMS_GIVEN(struct_, fields_) .params = sizeof(struct_), .fields = (fields_)
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* call_dim - dim counted from the front; -1 and EINDEX where the shape has no such dim, -1 and EVALUE for
  * TENSOR_ALL: "dim must be given" (shape/shape_op.c). */
@@ -35,6 +36,6 @@ int raw_add_into(Tensor *dst, const Tensor *src);
 /* scatter_as - tensor_scatter under another name (index/scatter.c). */
 Tensor *scatter_as(const char *name, Tensor *x, int dim, Tensor *index, Tensor *src, const void *site);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

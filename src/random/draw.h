@@ -5,10 +5,11 @@
 #ifndef TG_RANDOM_DRAW_H
 #define TG_RANDOM_DRAW_H
 
+#include "hidden.h"
 #include "tensor/core.h"
 #include "engine.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef struct Draw Draw;
 struct Draw {
@@ -51,6 +52,6 @@ int fill_exponential(Mt19937 *g, void *out, int64_t n, const Draw *d); /* at: ra
 /* draw_operand - a dense copy of x on the CPU in this dtype; a new reference, x itself where it is such. */
 Tensor *draw_operand(const Tensor *x, int dtype);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

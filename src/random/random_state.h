@@ -6,6 +6,7 @@
 
 #include <tapegrad/random.h>
 #include "engine.h"
+#include "hidden.h"
 #include "tensor/core.h"
 
 struct TensorGenerator {
@@ -14,7 +15,7 @@ struct TensorGenerator {
     uint64_t philox_offset; /* of the next tensor */
 };
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 TensorGenerator *random_generator(void);
 
@@ -38,6 +39,6 @@ void random_restore(const TensorGenerator *from);
 /* random_set_state - tensor_generator_set_state, under the name op. */
 int random_set_state(const char *op, TensorGenerator *g, const Tensor *state);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

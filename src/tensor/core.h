@@ -15,8 +15,9 @@
 #include <tapegrad/device.h>
 #include <tapegrad/op_row.h>
 #include "device/place.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* ---- alloc.c: how many tensors each thread has made -------------------------------------------- */
 typedef struct ThreadCount {
@@ -315,5 +316,5 @@ int inplace_check(const char *op, Tensor *x); /* may x be written? -1 and record
 /* inplace_take - x takes t's value and history.  writer, a constant, is what later errors say wrote x. */
 int inplace_take(const char *name, const char *writer, Tensor *x, Tensor *t, const void *site);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -7,8 +7,9 @@
 #define TG_NUMBERS_H
 
 #include <locale.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 locale_t numbers_begin(void);
 void numbers_end(locale_t was);
@@ -16,5 +17,5 @@ void numbers_end(locale_t was);
 /* read_double - strtod so. */
 double read_double(const char *text, char **end);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

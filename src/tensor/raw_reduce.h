@@ -3,13 +3,14 @@
 #define TG_RAW_REDUCE_H
 
 #include "core.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 /* raw_reduce - a ReduceKind over the dims with reduced[dim]; new reference.  _into: out is dense, of the
  * right count; halves are computed in f32. */
 Tensor *raw_reduce(const Tensor *x, int kind, const bool reduced[], bool keepdim, int out_dtype,
                    double param);
 int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -2,9 +2,11 @@
 #ifndef TG_SCOPE_H
 #define TG_SCOPE_H
 
-#pragma GCC visibility push(hidden)
+#include "hidden.h"
+
+HIDDEN_BEGIN
 int scope_depth(void);        /* how many scopes of the thread are open */
 void scope_thread_exit(void); /* closes the root scope */
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

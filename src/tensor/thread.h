@@ -2,9 +2,10 @@
 #ifndef TG_THREAD_H
 #define TG_THREAD_H
 
+#include "hidden.h"
 #include "tensor/core.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* What a thread owns, in the order in which it is freed: tensors before the tape that they refer to, and
  * memory last, because the others return theirs. */
@@ -26,6 +27,6 @@ void thread_owns(ThreadPart part, void (*free_part)(void));
  * NULL: nobody wants to know. */
 extern THREAD_LOCAL void (*leaf_ended)(Tensor *leaf);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -18,8 +18,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 enum { CALLSITE_FRAMES = 32 };
 
@@ -50,5 +51,5 @@ int callsite_text(const void *address, char *buf, size_t size);
 /* callsite_in_library - whether a return address is in the library's own code (its plugins' included). */
 bool callsite_in_library(const void *address);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

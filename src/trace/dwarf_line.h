@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hidden.h"
 
 typedef struct Bytes {
     const uint8_t *data;
@@ -24,7 +25,7 @@ typedef struct LinePlace { /* the texts end with NUL and lie in the tables */
     unsigned line;
 } LinePlace;
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* dwarf_line_find - the place of address (as linked).  Sequences that begin outside [low, high), the segment
  * of address, are those of functions that the linker dropped.  Code that the compiler gave no line has that
@@ -32,5 +33,5 @@ typedef struct LinePlace { /* the texts end with NUL and lie in the tables */
 bool dwarf_line_find(const LineTables *tables, uint64_t address, uint64_t low, uint64_t high,
                      LinePlace *place);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

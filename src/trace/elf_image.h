@@ -6,6 +6,7 @@
 #define TG_ELF_IMAGE_H
 
 #include "dwarf_line.h"
+#include "hidden.h"
 
 typedef struct ElfImage {
     Bytes file;            /* the mapping */
@@ -17,7 +18,7 @@ typedef struct ElfSection {
     bool inflated;
 } ElfSection;
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 bool elf_open(ElfImage *image, const char *path);
 void elf_close(ElfImage *image);
@@ -36,5 +37,5 @@ void elf_section_done(ElfSection section);
  * lies in the mapping. */
 const char *elf_function(const ElfImage *image, uint64_t address);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

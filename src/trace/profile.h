@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <tapegrad/profiler.h>
 #include "device/host.h"
+#include "hidden.h"
 
 typedef enum ProfileKind { PROFILE_FORWARD, PROFILE_BACKWARD, PROFILE_RANGE, PROFILE_KINDS } ProfileKind;
 
@@ -54,7 +55,7 @@ typedef struct ProfileLog {
     int64_t events, event_room, dropped, start, end;
 } ProfileLog;
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* call_modes - how many modes that wrap every call of an op are on, in any thread: the profiler, autocast,
  * hooks of saved values (autograd/modes.h).  While it is 0 a call pays one load and one branch. */
@@ -76,6 +77,6 @@ void profile_count_allocation(size_t bytes);
 const ProfileLog *profile_lock(void);
 void profile_unlock(void);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -7,6 +7,7 @@
 #define TG_CPU_CONV_KERNEL_H
 
 #include "cpu/cpu.h"
+#include "hidden.h"
 
 enum { SLAB_BYTES = 128 }; /* a panel's width in gemm_tile.h, for the widest vectors */
 
@@ -35,13 +36,13 @@ typedef struct ConvKernel {
 } ConvKernel;
 
 /* conv_threads - by the work in multiply-adds, a vector's worth of them counting as one operation. */
-int conv_threads(const ConvArgs *a) __attribute__((visibility("hidden")));
+int conv_threads(const ConvArgs *a) HIDDEN;
 
 /* conv_integers, conv_integers_grad_input - of integers, by products (conv_integer.c); -1 without memory. */
-int conv_integers(const ConvArgs *a) __attribute__((visibility("hidden")));
-int conv_integers_grad_input(const ConvArgs *a) __attribute__((visibility("hidden")));
+int conv_integers(const ConvArgs *a) HIDDEN;
+int conv_integers_grad_input(const ConvArgs *a) HIDDEN;
 
-extern const ConvKernel conv_kernel_base[2] __attribute__((visibility("hidden")));
-extern const ConvKernel conv_kernel_avx2[2] __attribute__((visibility("hidden")));
+extern const ConvKernel conv_kernel_base[2] HIDDEN;
+extern const ConvKernel conv_kernel_avx2[2] HIDDEN;
 
 #endif

@@ -10,8 +10,9 @@
 
 #include <stdbool.h>
 #include "cpu/cpu.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef enum DirectPass { DIRECT_FORWARD, DIRECT_GRAD_INPUT, DIRECT_GRAD_WEIGHT } DirectPass;
 bool direct_takes(const ConvArgs *a, DirectPass pass);
@@ -21,5 +22,5 @@ int direct_grad_weight(const ConvArgs *a, int threads);
 
 int conv_bf16(ConvArgs *a, DirectPass pass); /* the slot of the pass for bf16 (conv_bf16.c) */
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

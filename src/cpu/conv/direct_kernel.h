@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 #include "cpu/isa.h"
+#include "hidden.h"
 
 /* What a tap adds to the place in x, and where its weights lie in a block of w. */
 typedef struct DirectTap {
@@ -74,11 +75,11 @@ typedef struct DirectBf16 {
     void (*narrow)(const float *from, int64_t n, uint16_t *to);
 } DirectBf16;
 
-extern const DirectBf16 direct_bf16_base[1] __attribute__((visibility("hidden")));
-extern const DirectBf16 direct_bf16_avx2[1] __attribute__((visibility("hidden")));
-extern const DirectBf16 direct_bf16_avx512[1] __attribute__((visibility("hidden")));
-extern const DirectKernel direct_kernel_base[1] __attribute__((visibility("hidden")));
-extern const DirectKernel direct_kernel_avx2[1] __attribute__((visibility("hidden")));
-extern const DirectKernel direct_kernel_avx512[1] __attribute__((visibility("hidden")));
+extern const DirectBf16 direct_bf16_base[1] HIDDEN;
+extern const DirectBf16 direct_bf16_avx2[1] HIDDEN;
+extern const DirectBf16 direct_bf16_avx512[1] HIDDEN;
+extern const DirectKernel direct_kernel_base[1] HIDDEN;
+extern const DirectKernel direct_kernel_avx2[1] HIDDEN;
+extern const DirectKernel direct_kernel_avx512[1] HIDDEN;
 
 #endif

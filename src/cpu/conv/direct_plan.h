@@ -14,8 +14,9 @@
 #include "conv_kernel.h"
 #include "direct.h"
 #include "direct_kernel.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* One dimension: which element of x an element of y reads through a tap. */
 typedef struct Link {
@@ -109,5 +110,5 @@ int64_t direct_slice(const Direct *p);
 void direct_move_weights(const Direct *p, int64_t group, int64_t pair, int64_t b, int64_t end, float *packed,
                          float *unpacked, bool add);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

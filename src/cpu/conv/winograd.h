@@ -8,13 +8,14 @@
 #define TAPEGRAD_CPU_WINOGRAD_H
 
 #include "direct.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 bool winograd_takes(const ConvArgs *a, DirectPass pass);
 int winograd_forward(const ConvArgs *a, int threads);
 int winograd_grad_input(const ConvArgs *a, int threads);
 int winograd_grad_weight(const ConvArgs *a, int threads);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 #include "cpu/isa.h"
+#include "hidden.h"
 
 typedef struct WinogradKernel {
     /* input - B^T x B of n tiles of 4 x 4 pixels, 2 apart; lines of x are `line` floats apart. */
@@ -23,8 +24,8 @@ typedef struct WinogradKernel {
     void (*spread)(const float *x, int64_t step, int64_t n, float *sums);
 } WinogradKernel;
 
-extern const WinogradKernel winograd_kernel_base[1] __attribute__((visibility("hidden")));
-extern const WinogradKernel winograd_kernel_avx2[1] __attribute__((visibility("hidden")));
-extern const WinogradKernel winograd_kernel_avx512[1] __attribute__((visibility("hidden")));
+extern const WinogradKernel winograd_kernel_base[1] HIDDEN;
+extern const WinogradKernel winograd_kernel_avx2[1] HIDDEN;
+extern const WinogradKernel winograd_kernel_avx512[1] HIDDEN;
 
 #endif

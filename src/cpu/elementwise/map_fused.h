@@ -9,6 +9,7 @@
 #include <tapegrad/op_row.h>
 #include "device/device.h"
 #include "cpu/isa.h"
+#include "hidden.h"
 
 #define FUSED_LIST(X)                                                                        \
     X(addcmul, a + p * (b * y))                                                              \
@@ -33,8 +34,8 @@ enum { FUSED_PARAMS = 3 };
 typedef OpRowLoop FusedLoops[FUSED_ROWS][2]; /* of f32 and of f64; params: FUSED_PARAMS of them, or NULL */
 ISA_DECLARE(const FusedLoops *, map_fused_loops, void);
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 int map_fused(MapArgs *args); /* args->row is a FusedRow; all operands have one dtype, f32 or f64 */
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -7,8 +7,9 @@
 #include "device/device.h"
 #include "device/row_ids.h"
 #include "cpu/isa.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* The loops on floats take whole multiples of so many elements. */
 enum { RARE_UNIT = 8 };
@@ -30,5 +31,5 @@ double rare_lgamma(double x), rare_digamma(double x), rare_polygamma(double x, d
     rare_erfinv(double y), rare_i0(double x), rare_i1(double x), rare_erfcx(double x), rare_ndtr(double x),
     rare_log_ndtr(double x), rare_ndtri(double p);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

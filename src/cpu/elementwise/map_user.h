@@ -4,9 +4,10 @@
 
 #include <tapegrad/op_row.h>
 #include "device/device.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 int map_user_row(const TensorOp *op, MapArgs *args);
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

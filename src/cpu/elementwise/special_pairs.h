@@ -4,8 +4,9 @@
 
 #include "cpu/isa.h"
 #include "device/device.h"
+#include "hidden.h"
 
-double special_plain(int kind, double a, double b) __attribute__((visibility("hidden")));
+double special_plain(int kind, double a, double b) HIDDEN;
 
 /* Elements [from, to) of a call whose results are rounded to f32. */
 ISA_DECLARE(void, special_rounded, const SpecialArgs *p, int64_t from, int64_t to);

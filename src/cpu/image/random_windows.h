@@ -4,8 +4,9 @@
 
 #include "device/device.h"
 #include "device/host.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* random_windows - the places in its plane of all elements of all windows, to [planes, windows, elements];
  * u [planes, rank] are random (op/image/fractional_pool.c), and windows begin as f64 or f32 has it. */
@@ -16,5 +17,5 @@ typedef struct RandomWindows {
 } RandomWindows;
 void random_windows(const RandomWindows *f, const double *u, int64_t *to);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

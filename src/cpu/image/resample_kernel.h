@@ -4,12 +4,13 @@
 #define TG_CPU_RESAMPLE_KERNEL_H
 
 #include "cpu/cpu.h"
+#include "hidden.h"
 
 /* One axis of x [outer, axis.in, inner] to y [outer, axis.out, inner]. */
 typedef void ResampleKernel(const ResampleAxis *axis, const void *x, void *y, int64_t outer, int64_t inner);
 
-extern ResampleKernel *const resample_kernel_base[2] __attribute__((visibility("hidden")));
-extern ResampleKernel *const resample_kernel_avx2[2] __attribute__((visibility("hidden")));
-extern ResampleKernel *const resample_kernel_avx512[2] __attribute__((visibility("hidden")));
+extern ResampleKernel *const resample_kernel_base[2] HIDDEN;
+extern ResampleKernel *const resample_kernel_avx2[2] HIDDEN;
+extern ResampleKernel *const resample_kernel_avx512[2] HIDDEN;
 
 #endif

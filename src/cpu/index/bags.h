@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "cpu/isa.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef struct BagIndex {
     const int64_t *index;           /* of all bags, one behind the other */
@@ -47,5 +48,5 @@ typedef struct BagDot {
 ISA_DECLARE(void, bags_dot_f32, const BagDot *b);
 ISA_DECLARE(void, bags_dot_f64, const BagDot *b);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

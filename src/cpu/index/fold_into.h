@@ -3,11 +3,12 @@
 #define TG_FOLD_INTO_H
 
 #include "device/device.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* gather_check - 0 where all indices are in range; -1 with bad_at and bad_value. */
 int gather_check(GatherArgs *g);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* host_outside - the first of count values outside [low, end), or -1. */
 int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t end);
@@ -57,5 +58,5 @@ void host_frequency(const int64_t *index, int64_t n, int64_t rows, int64_t *coun
 void host_write_rows(void *target, int64_t rows, const void *source, int64_t outer, const int64_t *at,
                      int64_t m, size_t size);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

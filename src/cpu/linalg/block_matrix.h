@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hidden.h"
 #include "real.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* c = alpha a b + beta c; a is [m, k], b [k, n]; _row, _col: the distance of rows and of columns.  -1 without
  * memory. */
@@ -21,5 +22,5 @@ int64_t TYPED(block_cholesky)(REAL *a, int64_t n);
 int TYPED(block_triangular)(const REAL *a, REAL *b, int64_t rows, int64_t columns, bool upper, bool left,
                             bool unit);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -11,8 +11,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* [..., m, n] as many matrices. */
 typedef struct Matrices {
@@ -79,5 +80,5 @@ LINALG_FUNCTIONS(double, f64)
     ((dtype) == TENSOR_F32 ? linalg_##name##_f32(__VA_ARGS__) : linalg_##name##_f64(__VA_ARGS__))
 int linalg_rows(Matrices s, const int32_t *pivots, int64_t *rows);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

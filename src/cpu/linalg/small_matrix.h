@@ -5,9 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hidden.h"
 #include "real.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 enum { SMALL_MATRIX = 64 }; /* rows, and below */
 
@@ -38,5 +39,5 @@ int64_t TYPED(small_cholesky)(REAL *a, int64_t n, int64_t ld);
 void TYPED(small_triangular)(const REAL *a, REAL *b, int64_t rows, int64_t columns, bool upper, bool left,
                              bool unit);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -6,6 +6,7 @@
 #define TG_CPU_NORM_KERNEL_H
 
 #include "cpu/cpu.h"
+#include "hidden.h"
 
 enum { NORM_COLUMNS = 64 };
 
@@ -47,8 +48,8 @@ typedef struct NormKernel {
                             const ColumnSums *by, void *dx);
 } NormKernel;
 
-extern const NormKernel norm_kernel_base[2] __attribute__((visibility("hidden")));
-extern const NormKernel norm_kernel_avx2[2] __attribute__((visibility("hidden")));
-extern const NormKernel norm_kernel_avx512[2] __attribute__((visibility("hidden")));
+extern const NormKernel norm_kernel_base[2] HIDDEN;
+extern const NormKernel norm_kernel_avx2[2] HIDDEN;
+extern const NormKernel norm_kernel_avx512[2] HIDDEN;
 
 #endif

@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* ---- masks ---- */
 int64_t count_true(const uint8_t *mask, int64_t n);
@@ -49,5 +50,5 @@ int64_t *sort_slices(const Slices *s, int64_t *from, int64_t *to);
  * has, and the group of each slice.  NaN equals nothing.  Returns the number of groups. */
 int64_t group_slices(const Slices *s, const int64_t *order, int64_t *first, int64_t *count, int64_t *inverse);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

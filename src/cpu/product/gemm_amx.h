@@ -4,12 +4,13 @@
 
 #include <stdbool.h>
 #include "device/device.h"
+#include "hidden.h"
 
 #if defined __x86_64__ && defined __LP64__ && defined __linux__
 #define HAS_GEMM_AMX 1
 #endif
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* gemm_amx_here - has this CPU AMX-BF16 beside AVX-512, may it be used (TAPEGRAD_ISA), and does Linux let
  * this process use the tiles?  Asked once. */
@@ -28,5 +29,5 @@ bool gemm_amx_takes(const GemmArgs *g);
 enum { GEMM_AMX_NOT = 1 };
 int gemm_amx(const GemmArgs *g);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -4,17 +4,18 @@
 
 #include <stdbool.h>
 #include "device/device.h"
+#include "hidden.h"
 
 #if defined __x86_64__
 #define HAS_GEMM_BF16 1
 #endif
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 bool gemm_bf16_here(void); /* has this CPU AVX512-BF16, and may it be used (TAPEGRAD_ISA)? */
 
 /* gemm_bf16 - the gemm slot for bf16, all sizes above 0.  0, or -1: no memory, and c is untouched. */
 int gemm_bf16(const GemmArgs *g);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

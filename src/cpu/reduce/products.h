@@ -3,8 +3,9 @@
 #define TG_PRODUCTS_H
 
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* y = for each element of dense [outer, n, inner] the product of the others along n. */
 void products_of_others(const double *x, double *y, int64_t outer, int64_t n, int64_t inner);
@@ -20,5 +21,5 @@ void running_products_grad(const double *x, const double *g, double *dx, int64_t
                            int64_t inner);
 void running_products_i64(const int64_t *x, int64_t *y, int64_t outer, int64_t n, int64_t inner);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

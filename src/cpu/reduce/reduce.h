@@ -3,8 +3,9 @@
 #define TG_CPU_REDUCE_H
 
 #include "cpu/cpu.h"
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* reduce_position.c: the element offset of a row-major position of a strided space. */
 int64_t reduce_offset(int64_t position, int ndim, const int64_t *shape, const int64_t *stride);
@@ -17,6 +18,6 @@ void reduce_offsets(const ReduceArgs *a, int64_t from, int n, int64_t *offset);
 void reduce_integers(ReduceArgs *a);
 void reduce_index(ReduceArgs *a);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

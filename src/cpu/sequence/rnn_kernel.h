@@ -3,14 +3,15 @@
 #define TG_CPU_RNN_KERNEL_H
 
 #include "cpu/cpu.h"
+#include "hidden.h"
 
 typedef struct RnnKernel {
     void (*step)(const RnnArgs *a, int64_t from, int64_t to); /* rows */
     void (*step_grad)(const RnnArgs *a, int64_t from, int64_t to);
 } RnnKernel;
 
-extern const RnnKernel rnn_kernel_base[2] __attribute__((visibility("hidden")));
-extern const RnnKernel rnn_kernel_avx2[2] __attribute__((visibility("hidden")));
-extern const RnnKernel rnn_kernel_avx512[2] __attribute__((visibility("hidden")));
+extern const RnnKernel rnn_kernel_base[2] HIDDEN;
+extern const RnnKernel rnn_kernel_avx2[2] HIDDEN;
+extern const RnnKernel rnn_kernel_avx512[2] HIDDEN;
 
 #endif

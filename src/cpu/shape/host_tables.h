@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "hidden.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* host_keep_triangle - of a dense matrix, of elements of some bytes, those where column <= row + diagonal;
  * or, not lower, where column >= it; zeros elsewhere. */
@@ -39,5 +40,5 @@ void host_pairs(int64_t *to, int64_t n); /* i n + j for all i < j < n */
 void host_identity(double *to, int64_t n);
 void host_count_diagonal(double *to, int64_t n);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,9 +2,10 @@
 #ifndef TG_DROPOUT_H
 #define TG_DROPOUT_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* dropout_mask - a bool tensor: true with probability 1 - p; p = 1 draws nothing.  Owned by the scope.
  * dropout_mask_like - of x's shape and device, drawn in the order of x's memory. */
@@ -22,5 +23,5 @@ FORCE_INLINE Tensor *wide_float(Tensor *x)
     return x && dtype_is_half(x->dtype) ? tensor_to(x, TENSOR_F32) : x;
 }
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

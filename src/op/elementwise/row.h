@@ -3,9 +3,10 @@
 #define TG_ROW_H
 
 #include "cpu/elementwise/map_fused.h"
+#include "hidden.h"
 #include "tensor/core.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* row_map - runs one part of a row (map over an index space).  out has the result's shape; in[] broadcast to
  * it, NULL where the part does not read them. */
@@ -24,5 +25,5 @@ int row_dtype(const TensorOp *op, const char *name, const Tensor *a, const Tenso
 Tensor *row_apply_(const TensorOp *op, const char *name, Tensor *x, Tensor *b, const double *params,
                    const void *site);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,11 +2,12 @@
 #ifndef TG_OP_CONV_H
 #define TG_OP_CONV_H
 
+#include "hidden.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
 #include "window.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* Of the ops that are the gradients of a convolution: its options come first, so that their fields serve. */
 typedef struct ConvGradParams {
@@ -28,5 +29,5 @@ int conv_transposed_shape(OpCall *c);
 int conv_input_shape(OpCall *c);
 int conv_weight_shape(OpCall *c);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

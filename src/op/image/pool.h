@@ -2,10 +2,11 @@
 #ifndef TG_POOL_H
 #define TG_POOL_H
 
+#include "hidden.h"
 #include "op/reduce/reduce.h"
 #include "window.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* The windows of a call. */
 typedef struct Pool {
@@ -48,5 +49,5 @@ PoolArgs pool_args(const Pool *pool, int dtype, TensorShape x, TensorShape y);
 /* pool_deliver - from where a kernel wrote (TARGET_FOR) into out. */
 int pool_deliver(Tensor *out, const Tensor *from);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -3,9 +3,10 @@
 #ifndef TG_WINDOW_H
 #define TG_WINDOW_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 enum {
     WINDOW_RANK = 3,        /* at most */
@@ -50,5 +51,5 @@ FORCE_INLINE int64_t window_images(TensorShape x, int rank) { return x.ndim == r
 FORCE_INLINE int64_t window_channels(TensorShape x, int rank) { return x.dim[x.ndim - rank - 1]; }
 FORCE_INLINE int64_t window_reach(int64_t kernel, int64_t dilation) { return dilation * (kernel - 1) + 1; }
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

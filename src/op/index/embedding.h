@@ -2,9 +2,10 @@
 #ifndef TG_EMBEDDING_H
 #define TG_EMBEDDING_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 int embedding_check_norm(OpCall *c, double max_norm); /* EVALUE: negative or NaN */
 
@@ -18,5 +19,5 @@ Tensor *embedding_renorm(Tensor *y, Tensor *weight, Tensor *index, double max_no
 /* embedding_bag_there - embedding_bag of checked operands on another device than the CPU. */
 Tensor *embedding_bag_there(OpCall *c);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,9 +2,10 @@
 #ifndef TG_INDEX_LANGUAGE_H
 #define TG_INDEX_LANGUAGE_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 typedef enum IndexKind {
     INDEX_INTEGER,
@@ -32,5 +33,5 @@ int index_parse(const char *op, const char *text, va_list args, IndexItem items[
 /* index_by_tensors - tensor_index_tensors under another name (index_tensors.c). */
 Tensor *index_by_tensors(const char *name, Tensor *x, TensorList indices, const void *site);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

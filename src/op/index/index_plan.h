@@ -2,9 +2,10 @@
 #ifndef TG_INDEX_PLAN_H
 #define TG_INDEX_PLAN_H
 
+#include "hidden.h"
 #include "op/shape/shape_op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* call_index_dtype - 0, or -1 and EDTYPE unless index is i64, i32 or u8. */
 int call_index_dtype(OpCall *c, const Tensor *index);
@@ -44,6 +45,6 @@ int run_scatter_fold(OpCall *c, const IndexPlan *plan, FoldKind how, bool includ
  * the element last; -1: none does.  By the kernels of index's device. */
 Tensor *last_writers(OpCall *c, const IndexPlan *plan, const Tensor *index, TensorShape shape);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

@@ -8,9 +8,10 @@
 #define TG_LINALG_H
 
 #include "cpu/linalg/linalg.h"
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 Matrices matrices_of(const Tensor *x); /* [..., m, n] */
 FORCE_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -53,5 +54,5 @@ int matrix_fault(OpCall *c, const MatrixFault *fault);
 Tensor *core_triangular(Tensor *a, Tensor *b, bool upper, bool left, bool unit);
 int core_svd(Tensor *a, bool full_matrices, Tensor *usv[3]);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,9 +2,10 @@
 #ifndef TG_LOSS_H
 #define TG_LOSS_H
 
+#include "hidden.h"
 #include "op/reduce/reduce.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* The option .reduction of a loss, whose struct has a TensorReduction of this name. */
 extern const char *const loss_reductions[]; /* mean, sum, none */
@@ -28,5 +29,5 @@ int finish_loss(OpCall *c, Tensor *loss, int dtype);
 
 Tensor *reduce_loss(Tensor *x, int reduction); /* the mean, the sum, or x itself */
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

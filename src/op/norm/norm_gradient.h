@@ -3,9 +3,10 @@
 #ifndef TG_NORM_GRADIENT_H
 #define TG_NORM_GRADIENT_H
 
+#include "hidden.h"
 #include "op/reduce/reduce.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 extern const TensorOp op_batch_norm; /* takes every eps */
 
@@ -45,5 +46,5 @@ typedef struct NormDims {
 } NormDims;
 int norm_recorded(OpCall *c, const NormDims *d, const int input[3], Tensor *dy, Tensor **dx);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

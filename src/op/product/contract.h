@@ -2,9 +2,10 @@
 #ifndef TG_CONTRACT_H
 #define TG_CONTRACT_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 enum {
     INDEX_LETTERS = 52,
@@ -32,5 +33,5 @@ void factor_product(OpCall *c, Factor *a, const Factor *b, const bool wanted[IND
 /* factor_order - x with its dimensions in this order of indices. */
 Tensor *factor_order(const Factor *f, const int *order);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -3,9 +3,10 @@
 #ifndef TG_PRODUCT_H
 #define TG_PRODUCT_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* A batch of matrices inside a tensor; the batch dimensions point into it. */
 typedef struct Matrix {
@@ -48,5 +49,5 @@ int multiply(const Product *p, Matrix a, Matrix b, Matrix c);
 /* check_numbers - refuses bool (EDTYPE). */
 int check_numbers(OpCall *c, const Tensor *x);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,10 +2,11 @@
 #ifndef TG_REDUCE_H
 #define TG_REDUCE_H
 
+#include "hidden.h"
 #include "op/op.h"
 #include "tensor/raw_reduce.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* ---- what an op reduces over (reduce_dims.c) ---- */
 typedef struct ReduceOver {
@@ -56,6 +57,6 @@ FORCE_INLINE int sums_dtype(const Tensor *x) { return dtype_is_half(x->dtype) ? 
 /* The dtype of sums and products: that of floats, or the option `dtype`; i64 for integers. */
 int sum_dtype(const Tensor *x, TensorDtype dtype);
 
-#pragma GCC visibility pop
+HIDDEN_END
 
 #endif

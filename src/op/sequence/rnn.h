@@ -3,9 +3,10 @@
 #ifndef TG_RNN_H
 #define TG_RNN_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* The inputs of a layer op in this order; C0 and W_HR are an lstm's only, and the other ops lack them
  * (rnn_slot).  The kind of an op is its variant.
@@ -36,5 +37,5 @@ int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const vo
  * formed from it. */
 int rnn_recorded(OpCall *c, Tensor **dx);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif

@@ -2,9 +2,10 @@
 #ifndef TG_SHAPE_OP_H
 #define TG_SHAPE_OP_H
 
+#include "hidden.h"
 #include "op/op.h"
 
-#pragma GCC visibility push(hidden)
+HIDDEN_BEGIN
 
 /* call_real_dim - 0, and *dim of input 0 counted from the front; or -1 as call_dim, and EINDEX for rank 0. */
 int call_real_dim(OpCall *c, int *dim);
@@ -62,5 +63,5 @@ int call_check(OpCall *c, const Tensor *x, CheckArgs *args);
 /* call_one_dtype - 0, or -1 and EDTYPE, naming both, where an operand has another dtype than the first. */
 int call_one_dtype(OpCall *c);
 
-#pragma GCC visibility pop
+HIDDEN_END
 #endif
