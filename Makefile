@@ -49,8 +49,7 @@ LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))
-UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/map_fused_kernel \
-                 elementwise/special_pairs_kernel)
+UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/special_pairs_kernel)
 ISA_OBJECTS := $(filter-out $(UP_TO_AVX2:%=$(B)/src/cpu/%.avx512.o),\
                $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o)))
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(ISA_OBJECTS)

@@ -401,7 +401,7 @@ int map_fused(MapArgs *m)
     Loop loop = { .compute = compute_dtype(m) };
     loop.size = loop.out_size = dtype_size(loop.compute);
     const bool wide = loop.compute == TENSOR_F64;
-    const OpRowLoop(*loops)[2] = *ISA_PICK_AVX2(map_fused_loops)();
+    const OpRowLoop(*loops)[2] = *ISA_PICK(map_fused_loops)();
     loop.loop = loops[m->row][wide];
     if (m->row == FUSED_addr) loop.one = 1, loop.of_one[ROW_B] = loops[FUSED_addr_one][wide];
     return run(&loop, m);
