@@ -28,13 +28,15 @@ NVFLAGS    := $(CU_FLAGS) $(CUDA_LINES) $(SQUEEZE) -Werror all-warnings \
 # Files of hot kernels, and those of rows, which are many small ones, have flags of their own: test/nvcc.sh.
 CUDA_HOT   ?= $(CUDA_OPT)
 CUDA_ROWS  ?= $(GENCODE)
-$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS) $(GENCODE) $(CUDA_OPT) $(CUDA_HOT) $(CUDA_ROWS)))
+CUDA_HOT_CODE ?= $(GENCODE)
+$(eval $(call stamp,flags.cuda,$(NVCC) $(NVFLAGS) $(GENCODE) $(CUDA_OPT) $(CUDA_HOT) $(CUDA_HOT_CODE) \
+  $(CUDA_ROWS)))
 HOT_FILES  := conv/conv_halves copy list norm/norm reduce/cross_entropy reduce/reduce reduce/softmax \
               sequence/attention sequence/attention_f32 sequence/attention_halves
 ROW_FILES  := $(foreach t,f32 f64 int,elementwise/map_$t)
 
-# CUDA_UNITS=1, for CI: the hot files but three are compiled as one, those of rows, and all others.  To read
-# the headers takes nvcc longer than to compile most of the files.  So their names must differ.
+# CUDA_UNITS=1 and EMU_UNITS=1, for CI: the hot files but three are compiled as one, those of rows, and all
+# others.  To read the headers takes longer than to compile most of the files.  So their names must differ.
 NOT_IN_UNITS := conv/conv_halves sequence/attention_f32 sequence/attention_halves
 UNIT_hot   := $(filter-out $(NOT_IN_UNITS),$(HOT_FILES))
 UNIT_rows  := $(ROW_FILES)
@@ -45,11 +47,12 @@ CU_OBJECTS := $(UNITS:%=$(B)/units/%.o) $(NOT_IN_UNITS:%=$(B)/cuda/%.o)
 endif
 
 cuda: $(B)/libtapegrad_cuda.so
-$(B)/cuda/device.o $(B)/units/other.o $(B)/emu/device.o: $(OPS_DIGEST)
+$(addprefix $(B)/,cuda/device.o units/other.o emu/device.o emu/units/other.o): $(OPS_DIGEST)
 $(CU_OBJECTS): SPEED = $(CUDA_OPT)
 $(CU_OBJECTS): CODE = $(GENCODE)
 $(ROW_FILES:%=$(B)/cuda/%.o) $(B)/units/rows.o: CODE = $(CUDA_ROWS)
 $(HOT_FILES:%=$(B)/cuda/%.o) $(B)/units/hot.o: SPEED = $(CUDA_HOT)
+$(HOT_FILES:%=$(B)/cuda/%.o) $(B)/units/hot.o: CODE = $(CUDA_HOT_CODE)
 COMPILE_CU  = @[ -n "$(NVCC)" ] || \
     { echo "the CUDA plugin needs nvcc: put it on the PATH, or make NVCC=..."; exit 1; }; \
     mkdir -p $(@D) && echo "  NVCC $@" && \
@@ -64,14 +67,15 @@ $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 	    -Xlinker -rpath='$$ORIGIN':$(CUDA_HOME)/lib64,-z,defs,--version-script=src/cuda/export.map
 
 # Rows' kernels for one chip as NVRTC makes them, in a file of the tests.
-$(B)/hot/hot_rows.sm_90.cubin: test/cuda/hot_rows.cu $(B)/flags.cuda
-	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -arch=sm_90 -cubin -Werror all-warnings \
-	    $(CUDA_HOT) $< -o $@
-	@$(NVCC) $(CU_FLAGS) -MM -MP -MT $@ -MF $(@:.cubin=.d) $<
-hot: $(B)/hot/hot_rows.sm_90.cubin
+$(B)/hot/hot_rows.ptx: test/cuda/hot_rows.cu $(B)/flags.cuda
+	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -arch=compute_90 -ptx -Werror all-warnings \
+	    $< -o $@
+	@$(NVCC) $(CU_FLAGS) -MM -MP -MT $@ -MF $(@:.ptx=.d) $<
+hot: $(B)/hot/hot_rows.ptx
 
 # ---- on the CPU -------------------------------------------------------------------------------
-EMU_OBJECTS := $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o) \
+EMU_OBJECTS := $(if $(EMU_UNITS),$(UNITS:%=$(B)/emu/units/%.o) $(NOT_IN_UNITS:%=$(B)/emu/%.o),\
+                 $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o)) \
                $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp test/cuemu/library/*.cpp))
 EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest -Itest/cuemu/shim -g -fPIC -fvisibility=hidden \
                -ffp-contract=off -Wall -Wextra -Werror
@@ -82,9 +86,10 @@ emu: $(B)/libtapegrad_emu.so
 # What instantiates most kernels, of which a test runs few, takes a fifth of the time to compile so.
 SELDOM_RUN := $(ROW_FILES) list sequence/attention_halves
 $(SELDOM_RUN:%=$(B)/emu/%.o): EMU_OPT = -O0
-$(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu
-	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) $(EMU_OPT) $(EMU_SAN) \
-	    -MMD -MP -x c++ -c $< -o $@
+EMU_CU      = @mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) $(EMU_OPT) $(EMU_SAN) \
+                -MMD -MP -x c++ -c $< -o $@
+$(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu ; $(EMU_CU)
+$(B)/emu/units/%.o: $(B)/units/%.cu $(B)/flags.emu ; $(EMU_CU)
 # What the libraries do is checked as what kernels do.
 $(B)/emu/library/%.o: EMU_CHECK = $(EMU_SAN)
 $(B)/emu/library/nvrtc.o: EMU_CHECK += -DCUEMU_CXX='"$(CLANGXX)"'
