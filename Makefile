@@ -80,8 +80,9 @@ $(eval $(call stamp,flags,$(STAMPED)))
 $(eval $(call stamp,flags.link,$(LINKER) $(LDFLAGS) $(LIBS)))
 $(HOT:%.c=$(B)/%.o): FILE = $(FAST)
 $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
-$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),$(SMALLEST),$(if $(SAN),$(UNCHECKED)))
-# Under sanitizers -O0 compiles in half the time; what failing allocations and gradchecks run stays fast.
+$(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),$(SMALLEST),$(UNCHECKED))
+# Where FAST is less, as for checkers and qemu, -O0 compiles in half the time; what failing allocations and
+# gradchecks run stays fast.
 $(patsubst %.c,$(B)/%.o,$(filter-out src/trace/% src/check/%,$(COLD))): UNCHECKED = -O0
 $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule
