@@ -336,7 +336,7 @@ TAPEGRAD_API Tensor *tensor_multilabel_margin_loss_args(TensorLossArgs args);
 
 typedef struct TensorMultilabelSoftMarginArgs {
     Tensor *input, *target;
-    Tensor *weight; /* broadcasts to the input's shape, no gradient; may be NULL */
+    Tensor *weight; /* broadcasts to the input's shape; may be NULL */
     TensorByName by_name;
     TensorReduction reduction;
 } TensorMultilabelSoftMarginArgs;
@@ -344,7 +344,8 @@ typedef struct TensorMultilabelSoftMarginArgs {
 TAPEGRAD_API extern const TensorMultilabelSoftMarginArgs tensor_multilabel_soft_margin_defaults;
 
 /* tensor_multilabel_soft_margin_loss - the mean over the last dim of
- *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)).  EDTYPE: x is not floating. */
+ *     w (-t log sigmoid(x) - (1 - t) log sigmoid(-x)).  The weight has a gradient, as in PyTorch.
+ *     EDTYPE: x is not floating. */
 #define tensor_multilabel_soft_margin_loss(...)                                           \
     TENSOR_CALL_(tensor_multilabel_soft_margin_loss_args, TensorMultilabelSoftMarginArgs, \
                  TENSOR_MULTILABEL_SOFT_MARGIN_DEFAULTS, .input = __VA_ARGS__)
