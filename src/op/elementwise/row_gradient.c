@@ -47,36 +47,38 @@ static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep)
 }
 
 /* dy as a matrix: the dims along which operand `input` goes, then those along which the other one goes.
- * NULL: it is no outer product, in which each dim is of one operand alone. */
-static Tensor *as_outer(const OpCall *c, int input, Tensor *dy, int64_t *rows)
+ * false: it is no outer product, in which each dim is of one operand alone. */
+static bool as_outer(const OpCall *c, int input, Tensor *dy, Tensor **matrix)
 {
     const TensorShape own = op_input_shape(c, input), other = op_input_shape(c, 1 - input);
-    int64_t order[TENSOR_MAX_DIMS], columns = 1;
+    int64_t order[TENSOR_MAX_DIMS], rows = 1, columns = 1;
     int n = 0;
-    *rows = 1;
     for (int theirs = 0; theirs < 2; theirs++)
         for (int d = 0; d < dy->ndim; d++) {
             const int in_own = d - dy->ndim + own.ndim, in_other = d - dy->ndim + other.ndim;
             const bool is_own = in_own >= 0 && own.dim[in_own] != 1,
                        is_other = in_other >= 0 && other.dim[in_other] != 1;
-            if (is_own && is_other) return NULL;
-            if (is_other == theirs) order[n++] = d, *(theirs ? &columns : rows) *= dy->shape[d];
+            if (is_own && is_other) return false;
+            if (is_other == theirs) order[n++] = d, *(theirs ? &columns : &rows) *= dy->shape[d];
         }
-    if (*rows == 1 || columns == 1) return NULL;
-    return tensor_reshape(tensor_permute(dy, (TensorShape){ n, order }), SHAPE(*rows, columns));
+    if (rows == 1 || columns == 1) return false;
+    *matrix = tensor_reshape(tensor_permute(dy, (TensorShape){ n, order }), SHAPE(rows, columns));
+    return true;
 }
 
-/* Of an outer product: a product of a matrix and a vector, instead of one as large as dy and its sums. */
-static Tensor *outer_gradient(OpCall *c, int input, Tensor *dy)
+/* Of an outer product: a product of a matrix and a vector, instead of one as large as dy and its sums.
+ * false: it is none; true: *dx is the gradient, NULL where that failed. */
+static bool outer_gradient(OpCall *c, int input, Tensor *dy, Tensor **dx)
 {
-    int64_t rows;
-    if (c->n != 2 || strcmp(c->op->row->gradient[input], input ? "g * a" : "g * b") != 0) return NULL;
-    if (dy->numel < OUTER || !on_host(dy->place) || dtype_is_half(dy->dtype)) return NULL;
-    Tensor *g = as_outer(c, input, dy, &rows), *other = g ? op_saved(c, 1 - input) : NULL;
-    if (!other) return NULL;
-    other = tensor_reshape(tensor_to(other, (TensorDtype)dy->dtype), SHAPE(-1));
-    Tensor *dx = tensor_mv(g, other);
-    return dx ? tensor_reshape(dx, op_input_shape(c, input)) : NULL;
+    Tensor *g;
+    if (c->n != 2 || strcmp(c->op->row->gradient[input], input ? "g * a" : "g * b") != 0) return false;
+    if (dy->numel < OUTER || !on_host(dy->place) || dtype_is_half(dy->dtype)) return false;
+    if (!as_outer(c, input, dy, &g)) return false;
+    Tensor *other = g ? op_saved(c, 1 - input) : NULL;
+    if (!other) return true;
+    *dx = tensor_mv(g, tensor_reshape(tensor_to(other, (TensorDtype)dy->dtype), SHAPE(-1)));
+    if (*dx) *dx = tensor_reshape(*dx, op_input_shape(c, input));
+    return true;
 }
 
 int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
@@ -87,8 +89,7 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
         unsigned keep = op->keep_for[i] ? op->keep_for[i] : c->n == 1 ? op->keep : 0;
         if (strcmp(op->row->gradient[i], "g") == 0) dx[i] = dy;
         else if (op_recording(c)) dx[i] = recorded_gradient(c, i, dy, keep);
-        else if (!(dx[i] = outer_gradient(c, i, dy)) && !tensor_error_code())
-            dx[i] = gradient(c, i, dy, keep);
+        else if (!outer_gradient(c, i, dy, &dx[i])) dx[i] = gradient(c, i, dy, keep);
         if (!dx[i]) return -1;
     }
     return 0;
