@@ -232,6 +232,9 @@ static void empty(void **state)
     assert_values(tensor_any(x, 0), 0, 0);
     assert_values(tensor_all(x, 0), 1, 1);
     assert_int_equal(tensor_numel(tensor_amax(x, 1)), 0);
+    Tensor *nowhere = tensor_from_blob(NULL, SHAPE(0), TENSOR_F32, NULL, NULL);
+    assert_values(tensor_sum(nowhere), 0);
+    assert_values(tensor_mean(nowhere), NAN);
     assert_code(TENSOR_ESHAPE, tensor_max(x));
     assert_code(TENSOR_ESHAPE, tensor_argmax(x, 0));
     assert_true(isnan(tensor_item(tensor_var(VECTOR(1)))) && isnan(tensor_item(tensor_std(VECTOR(1)))));
@@ -302,6 +305,45 @@ static void integers_of_all_sizes(void **state)
         check_integers(x);
         check_integers(tensor_permute(x, DIMS(2, 0, 1)));
         tensor_scope_close(here);
+    }
+}
+
+/* Numbers of all 64 bits, none of which is 0: sums and products modulo 2^64. */
+static void check_long_line(const int64_t *v, int64_t n, Tensor *line)
+{
+    uint64_t sum = 0, prod = 1;
+    int64_t most = 0, least = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (uint64_t)v[i], prod *= (uint64_t)v[i];
+        most = v[i] > v[most] ? i : most, least = v[i] < v[least] ? i : least;
+    }
+    assert_true(tensor_item_i64(tensor_sum(line)) == (int64_t)sum);
+    assert_true(tensor_item_i64(tensor_prod(line)) == (int64_t)prod);
+    assert_true(tensor_item_i64(tensor_amax(line)) == v[most]);
+    assert_true(tensor_item_i64(tensor_amin(line)) == v[least]);
+    assert_true(tensor_item_i64(tensor_argmax(line)) == most);
+    assert_true(tensor_item_i64(tensor_argmin(line)) == least);
+    assert_true(tensor_item_i64(tensor_count_nonzero(line)) == n);
+}
+
+static void long_integers(void **state)
+{
+    (void)state;
+    enum { MOST = 1100, WIDE = 20 };
+    static int64_t v[MOST];
+    static const int64_t sizes[] = { 1, 7, 33, 1100 };
+    uint64_t bits = 1;
+    for (int c = 0; c < 4; c++) {
+        const int64_t n = sizes[c];
+        for (int64_t i = 0; i < n; i++) v[i] = (int64_t)((bits = bits * 6364136223846793005u + 1) | 1);
+        Tensor *x = tensor_from_data(v, SHAPE(n), TENSOR_I64);
+        Tensor *y = tensor_contiguous(tensor_expand(tensor_unsqueeze(x, 1), SHAPE(n, WIDE)));
+        check_long_line(v, n, x);
+        check_long_line(v, n, tensor_select(y, 1, 3));
+        assert_true(tensor_equal(tensor_sum(y, 0), tensor_expand(tensor_sum(x), SHAPE(WIDE))));
+        assert_true(tensor_equal(tensor_prod(y, 0), tensor_expand(tensor_prod(x), SHAPE(WIDE))));
+        assert_true(tensor_equal(tensor_amax(y, 0), tensor_expand(tensor_amax(x), SHAPE(WIDE))));
+        assert_true(tensor_equal(tensor_amin(y, 0), tensor_expand(tensor_amin(x), SHAPE(WIDE))));
     }
 }
 
@@ -412,6 +454,7 @@ int main(void)
         TEST(empty),
         TEST(integers),
         TEST(integers_of_all_sizes),
+        TEST(long_integers),
         TEST(halves),
         TEST(order),
         TEST(class_losses),

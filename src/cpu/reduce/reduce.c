@@ -430,7 +430,7 @@ static bool sum_rows(const Job *j, int64_t from, int64_t to)
     const ReduceArgs *a = j->a;
     const bool sums = a->kind == REDUCE_SUM || a->kind == REDUCE_MEAN;
     if (!sums || j->f64 || j->columns || a->reduced_ndim != 1 || a->reduced_stride[0] != 1) return false;
-    if (a->reduced > j->block || a->kept_ndim != 1) return false;
+    if (a->reduced == 0 || a->reduced > j->block || a->kept_ndim != 1) return false;
     for (int64_t n; from < to; from += n) {
         double v[FOLD_COLUMNS];
         n = to - from < FOLD_COLUMNS ? to - from : FOLD_COLUMNS;
