@@ -275,6 +275,33 @@ static void integers_of_all_sizes(void **state)
     }
 }
 
+/* Numbers of all 64 bits: products and sums modulo 2^64, then modulo 2 to the dtype's width. */
+static void integers_wrap_in_all_sizes(void **state)
+{
+    (void)state;
+    static const TensorDtype types[] = { TENSOR_I64, TENSOR_I32, TENSOR_U8 };
+    static const int64_t m[] = { 1, 6 }, n[] = { 1, 3, 8, 19 }, k[] = { 5, 70, 300 };
+    for (int c = 0; c < 2 * 4 * 3; c++) {
+        TensorScope here = tensor_scope_open();
+        const int64_t rows = m[c % 2], cols = n[c / 2 % 4], depth = k[c / 8];
+        Tensor *a = tensor_zeros(SHAPE(rows, depth), TENSOR_I64),
+               *b = tensor_zeros(SHAPE(depth, cols), TENSOR_I64),
+               *y = tensor_zeros(SHAPE(rows, cols), TENSOR_I64);
+        int64_t *x = tensor_data(a), *z = tensor_data(b), *sum = tensor_data(y);
+        for (int64_t i = 0; i < rows * depth; i++) pick(0, 1), x[i] = (int64_t)(seed ^ seed >> 32);
+        for (int64_t i = 0; i < depth * cols; i++) pick(0, 1), z[i] = (int64_t)(seed ^ seed >> 32);
+        for (int64_t i = 0; i < rows * cols * depth; i++) {
+            const int64_t p = i % depth, at = i / depth, row = at / cols, col = at % cols;
+            sum[at] =
+                (int64_t)((uint64_t)sum[at] + (uint64_t)x[row * depth + p] * (uint64_t)z[p * cols + col]);
+        }
+        for (int t = 0; t < 3; t++)
+            assert_true(tensor_equal(tensor_mm(tensor_to(a, types[t]), tensor_to(b, types[t])),
+                                     tensor_to(y, types[t])));
+        tensor_scope_close(here);
+    }
+}
+
 static void same_bits_for_threads(void **state)
 {
     (void)state;
@@ -367,11 +394,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(random_products),    TEST(one_tensor_twice),
-        TEST(what_is_not_read),   TEST(halves),
-        TEST(integers_wrap),      TEST(integers_of_all_sizes),
-        TEST(alpha_0_multiplies), TEST(same_bits_for_threads),
-        TEST(refusals),           TEST(linear_with_an_activation),
+        TEST(random_products),
+        TEST(one_tensor_twice),
+        TEST(what_is_not_read),
+        TEST(halves),
+        TEST(integers_wrap),
+        TEST(integers_of_all_sizes),
+        TEST(integers_wrap_in_all_sizes),
+        TEST(alpha_0_multiplies),
+        TEST(same_bits_for_threads),
+        TEST(refusals),
+        TEST(linear_with_an_activation),
     };
     return cmocka_run_group_tests_name("matmul", tests, NULL, NULL);
 }
