@@ -1,5 +1,4 @@
-/* map_fused_kernel.c - the loops of map_fused.h for one instruction set.  They are bound by memory: AVX2's
- * serve AVX-512 too. */
+/* map_fused_kernel.c - the loops of map_fused.h for one instruction set. */
 #include <math.h>
 #include "map_fused.h"
 

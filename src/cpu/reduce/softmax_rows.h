@@ -297,5 +297,6 @@ void ISA_NAME(N(scaled_exp_columns))(int64_t n, int64_t inner, int columns, cons
 #undef CHUNK
 #undef EACH
 #undef LEAST
+#undef NORMAL
 #undef FAR
 #undef ALONE
