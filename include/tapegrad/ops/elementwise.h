@@ -43,8 +43,8 @@ extern "C" {
 #define BITSC UNARY1
 #include <tapegrad/ops.def>
 
-/* Operands broadcast and promote (integers give f32).  Computed in f64, on the CPU.  As in PyTorch, only b
- * has a gradient.
+/* Operands broadcast and promote (integers give f32).  Computed in f64.  As in PyTorch, only b has a
+ * gradient.
  *   tensor_zeta     Hurwitz's zeta function, the sum over k >= 0 of (k + b)^-a; infinite for a = 1 and for
  *                   b = 0, -1, ..., NaN for a < 1 and for b < 0 with a fraction in a
  *   tensor_igamma   the regularised incomplete gamma function, 1 / Gamma(a) times the integral of

@@ -20,10 +20,10 @@
  * defaults.  The functions behind the macros end in _args.
  *
  * Floating operands of one call have one dtype (EDTYPE).  f16 and bf16 compute in f32 and round once.
- * Functions that accept integers say so; these run on the CPU and wrap.  Results have the same bits with any
- * number of threads.  A bias may be NULL; the batch dimension N may be 0 or missing.  On a device with
- * kernels for it, convolutions and pools of images with channels last in memory (a permuted [N, H, W, C])
- * read them in place, and results and gradients have that layout too; the CPU makes a dense copy. */
+ * Functions that accept integers say so; these wrap.  Results have the same bits with any number of threads.
+ * A bias may be NULL; the batch dimension N may be 0 or missing.  On a device with kernels for it,
+ * convolutions and pools of images with channels last in memory (a permuted [N, H, W, C]) read them in place,
+ * and results and gradients have that layout too; the CPU makes a dense copy. */
 #ifndef TAPEGRAD_OPS_IMAGE_H
 #define TAPEGRAD_OPS_IMAGE_H
 

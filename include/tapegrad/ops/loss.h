@@ -385,7 +385,7 @@ typedef struct TensorCtcArgs {
 TAPEGRAD_API extern const TensorCtcArgs tensor_ctc_defaults;
 
 /* tensor_ctc_loss - -log of the probability that a sequence collapses to its target when equal neighbours are
- * merged and blanks removed.  On the CPU only.
+ * merged and blanks removed.
  *   log_probs [T, N, C]; lengths [N]; targets [N, S], with any padding, or concatenated in one vector
  *   log_probs [T, C];    lengths [] or [1];   targets [S]
  * Targets and lengths are integers (EDTYPE).  TENSOR_MEAN is the mean of loss / max(target length, 1).  If no

@@ -16,8 +16,9 @@
  *   .mean, .max
  *
  * Sums are computed in double, in an order that depends on sizes and strides only: the same bits with any
- * number of threads.  In f32, sum, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot are
- * within 4 ulp of their f64 results, over 10^7 elements (test_accuracy.c).
+ * number of threads.  In f32, sum, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum and dot (of
+ * which eight products at a time are added in f32) are within 4 ulp of their f64 results, over 10^7 elements
+ * (test_accuracy.c).
  *
  * Over no elements: sum is 0, prod 1, any false, all true, count_nonzero 0, mean, var and std NaN, logsumexp
  * -inf; extremes are refused (ESHAPE).  Any maximum or minimum with a NaN is NaN. */

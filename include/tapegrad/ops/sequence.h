@@ -23,7 +23,7 @@
  *             h' = s(o) * tanh(c')
  *
  * The rows of a weight or bias hold the gates in the order given.  There are two biases, as in PyTorch; in a
- * gru, r multiplies the second one too.  Recurrent nets run on the CPU only.
+ * gru, r multiplies the second one too.
  *
  * Operands of one call are floating and have one dtype (EDTYPE).  f16 and bf16 compute in f32, and round
  * once, after the last layer.  ESHAPE: shapes do not fit.  Results have the same bits with any number of
@@ -141,7 +141,8 @@ TAPEGRAD_API extern const TensorAttentionArgs tensor_attention_defaults;
  * enable_gqa: the third dimension from the end counts heads; the number of key's and value's heads divides
  * that of query's, and each serves that many adjacent heads of query.
  * A fully masked row gives 0, with gradient 0.  On the CPU the scores are computed a block of rows at a time,
- * never as [L, S], except for dropout or a mask's gradient.
+ * never as [L, S], except for dropout or a mask's gradient, and terms of a softmax below e^-87 (f64: e^-708)
+ * of the largest, about where normal numbers end, count as 0.
  * ESHAPE: operands do not fit.  EDTYPE: query, key and value differ in dtype, or are not floating. */
 #define tensor_scaled_dot_product_attention(...)                                                           \
     TENSOR_CALL_(tensor_scaled_dot_product_attention_args, TensorAttentionArgs, TENSOR_ATTENTION_DEFAULTS, \
