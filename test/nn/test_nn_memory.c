@@ -16,15 +16,11 @@
 
 #include <tapegrad.h>
 #include <tapegrad/cmocka.h>
+#include "checker.h"
 #include "kinds.h"
 #include "scratch.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define CHECKED
-#endif
-#endif
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(CHECKED)
+#if defined(__GLIBC__) && !UNDER_CHECKER
 
 extern void *__libc_malloc(size_t size), *__libc_calloc(size_t n, size_t size),
     *__libc_realloc(void *old, size_t size);

@@ -13,17 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tapegrad.h>
+#include "checker.h"
 
-enum { ULPS = 4, ROWS = 10 };
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || __has_feature(address_sanitizer) || \
-    __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-enum { COUNT = 100000 };
-#else
-enum { COUNT = 10000000 };
-#endif
+enum { ULPS = 4, ROWS = 10, COUNT = UNDER_CHECKER ? 100000 : 10000000 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
 

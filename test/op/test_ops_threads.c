@@ -3,17 +3,15 @@
  * by dim 0 alone, in which nearly every op's work is linear.  Where the parameters do not allow it, or the
  * result would be huge, the op refuses and the sample is left out. */
 #include <string.h>
+#include "checker.h"
 #include "samples.h"
 
-#ifndef __has_feature
-#define __has_feature(name) 0
-#endif
-#if defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { MANY_ELEMENTS = 0 }; /* what is looked for there shows in the shorter ones */
-#else
-enum { MANY_ELEMENTS = 700000 };
-#endif
-enum { ELEMENTS = 160000, TRIED = 2, MEMORY = 64 << 20 };
+enum {
+    ELEMENTS = 160000,
+    MANY_ELEMENTS = UNDER_CHECKER ? 0 : 700000, /* what is looked for there shows in the shorter ones */
+    TRIED = 2,
+    MEMORY = 64 << 20
+};
 
 static int grown;
 static bool narrow;

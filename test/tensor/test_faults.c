@@ -2,6 +2,7 @@
  * changes nothing by halves, leaves nothing behind, and succeeds when it is run again. */
 #include <pthread.h>
 #include <tapegrad/debug.h>
+#include "checker.h"
 #include "sane.h"
 
 enum { LEAVES = 4, BYTES = 4096, TRIES = 20000 };
@@ -293,9 +294,12 @@ static void check_step(const Step *s, bool all_after, bool fresh_thread, bool wi
     tensor_scope_close(scope);
 }
 
+/* Under AddressSanitizer four ways, which have each pair of two settings. */
 static void each_way(const Step *s)
 {
-    for (int way = 0; way < 8; way++) check_step(s, way & 1, way & 2, way & 4);
+    const int ways = UNDER_ASAN ? 1 << 0 | 1 << 3 | 1 << 5 | 1 << 6 : 0xff;
+    for (int way = 0; way < 8; way++)
+        if (ways >> way & 1) check_step(s, way & 1, way & 2, way & 4);
 }
 
 static void test_mlp_step(void **state)
