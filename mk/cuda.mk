@@ -69,7 +69,7 @@ $(B)/libtapegrad_cuda.so: $(CU_OBJECTS) src/cuda/export.map
 # Rows' kernels for one chip as NVRTC makes them, in a file of the tests.
 $(B)/hot/hot_rows.ptx: test/cuda/hot_rows.cu $(B)/flags.cuda
 	@mkdir -p $(@D) && echo "  NVCC $@" && $(NVCC) $(CU_FLAGS) -arch=compute_90 -ptx -Werror all-warnings \
-	    $< -o $@
+	    $(CUDA_HOT) $< -o $@
 	@$(NVCC) $(CU_FLAGS) -MM -MP -MT $@ -MF $(@:.ptx=.d) $<
 hot: $(B)/hot/hot_rows.ptx
 
