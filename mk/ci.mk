@@ -35,7 +35,8 @@ $(call add_step,cuda/nvcc,gcc/library,test/nvcc.sh build)
 $(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES)" tests)
 $(call add_step,gcc/build,gcc/library,$(BUILD) B=build tests)
 $(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_device" tests)
-$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
+$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build EMU_DEBUG=-g1 \
+  $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
 $(call add_step,arm64/build,,test/arm64.sh build/arm64 build "$(ARM64_SUITES) test_ops test_ops_grad")
 
 # Under qemu: a part of the ops, about a minute in all.

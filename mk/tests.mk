@@ -53,7 +53,7 @@ UNDEFINED := undefined -fno-sanitize-recover=all
 ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED) -DNO_UNROLL"
 UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED) -DNO_UNROLL"
 TSAN      := $(CHECKED) B=build/tsan SAN="-fsanitize=thread -DNO_UNROLL" EMU_SAN=-fsanitize=thread \
-             EMU_OPT=-O0 EMU_UNITS=1
+             EMU_OPT=-O0 EMU_DEBUG=-g1 EMU_UNITS=1
 ASAN_SUITES  := $(filter-out test_nn_memory,$(SUITES))
 # BLIS's barriers are in code that is not instrumented: a race within it says nothing.
 export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1
