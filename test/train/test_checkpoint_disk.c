@@ -10,7 +10,7 @@
 
 /* ---- calls that fail ------------------------------------------------------------------------- */
 
-typedef enum Call { NONE, OPEN, SYNC, RENAME, CALLS } Call;
+typedef enum Call { NONE, OPEN, SYNC, RENAME, CALLS, MODE } Call;
 
 static struct {
     Call call;
@@ -45,6 +45,8 @@ int fsync(int fd)
     folders_synced += fstat(fd, &s) == 0 && S_ISDIR(s.st_mode);
     return fails(SYNC) ? -1 : (int)syscall(SYS_fsync, fd);
 }
+
+int fchmod(int fd, mode_t mode) { return fails(MODE) ? -1 : (int)syscall(SYS_fchmod, fd, mode); }
 
 int rename(const char *from, const char *to)
 {
@@ -107,6 +109,26 @@ static void test_calls_that_fail(void **state)
             assert_int_equal(files_in("folder", true), 2);
             io_checkpoint_free(c);
         }
+}
+
+/* A file that takes another one's place has its mode, or takes it not. */
+static void test_a_mode_that_cannot_be_kept(void **state)
+{
+    (void)state;
+    const char *path = scratch("folder");
+    TensorDict old = { 0 }, new = { 0 };
+    DONE(nn_dict_set(&old, "x", VEC(1, 2)) | nn_dict_set(&new, "x", VEC(3)));
+    DONE(io_save_safetensors(path, old));
+    fault.call = MODE, fault.why = EPERM, fault.times = 1;
+    assert_int_equal(io_save_safetensors(path, new), -1);
+    assert_int_equal(fault.times, 0);
+    assert_says(TENSOR_EIO, strerror(EPERM));
+    fault.call = NONE;
+    TensorDict found = io_load_safetensors(path);
+    assert_values(nn_dict_get(found, "x"), 1, 2);
+    assert_int_equal(access(scratch("folder.tmp"), F_OK), -1);
+    unlink(path);
+    nn_dict_free(old), nn_dict_free(new), nn_dict_free(found);
 }
 
 static void test_interrupted(void **state)
@@ -261,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLEAN(test_calls_that_fail),
+        CLEAN(test_a_mode_that_cannot_be_kept),
         CLEAN(test_interrupted),
         CLEAN(test_a_folder_that_disappears),
         CLEAN(test_a_folder_that_is_read_only),
