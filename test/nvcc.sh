@@ -4,7 +4,7 @@
 # exports one function and links neither driver nor libraries of CUDA's; the library links no CUDA.
 #
 # The machine code of hot kernels for one chip: none spills, all load 16 bytes at once.  It follows from nvcc
-# and the preprocessed source alone; test/cuda/examined.txt has the digests of what passed.  A file with
+# and the preprocessed source; test/cuda/examined.txt has the digests of what passed.  A file with
 # another digest is examined anew and named at the end, to be written down there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,14 +26,23 @@ if readelf -d "$plugin" | grep NEEDED | grep -E 'cuda|cublas|nvrtc'; then
     exit 1
 fi
 
+# What the kernels must have, in machine code or PTX, and which kernels.
+wide='LDG(STS)?\.E[.A-Z0-9]*\.128|ld\.global(\.nc)?\.(v4\.[bfu]32|v2\.[bfu]64)|cp\.async\.cg\..*, 16,'
+cores='HMMA|mma\.sync'
+hot=(softmax_kernelI8T softmax_grad_kernelI8T loss_kernelI8T entropy_grad_kernelI8T norm_kernelI8T
+    norm_grad_kernelI8T layer_grad_kernel group_part_kernelI8T batch_part_kernelI8T batch_dx_kernelI8T
+    norm_of_chunks run_rule fold_kernelI8Togetherf 'copy_kernelI.*Lb1E' map_kernelIf)
+tensor=('7forwardI[^L]+Li' '12grad_of_rowsI[^L]+Li' '15grad_of_columnsI[^L]+Li' conv_meetI conv_weightsI)
+hot+=(row_dots '7forwardILi' '12grad_of_rowsILi' '15grad_of_columnsILi' "${tensor[@]}")
+
 build=$1 examined=test/cuda/examined.txt new=
 rm -rf "$build/examined" && mkdir "$build/examined"
 examine="-std=c++20 -Iinclude -Isrc -I. -arch=sm_90 -Werror all-warnings"
 examine+=" -Xptxas -warn-spills,-warn-lmem-usage"
-version=$("$nvcc" --version | tail -n 1)
+version=$("$nvcc" --version | tail -n 1) what="$examine $wide $cores ${hot[*]} ${tensor[*]}"
 for text in "$build"/hot/*.cpp1.ii; do
     name=$(basename "$text" .cpp1.ii)
-    digest=$( (echo "$version $examine"; grep -v '^#' "$text") | sha256sum | cut -d' ' -f1)
+    digest=$( (echo "$version $what"; grep -v '^#' "$text") | sha256sum | cut -d' ' -f1)
     grep -q "^$digest " "$examined" && continue
     # shellcheck disable=SC2086
     "$nvcc" $examine -cubin --keep --keep-dir "$build/examined" -o "$build/examined/$name.cubin" \
@@ -43,8 +52,6 @@ done
 
 # count FILE WHAT - how often each kernel has it: in the machine code, where there is a tool to read it, else
 # in the compiler's text, whose loads are those of the machine code one for one.
-wide='LDG(STS)?\.E[.A-Z0-9]*\.128|ld\.global(\.nc)?\.(v4\.[bfu]32|v2\.[bfu]64)|cp\.async\.cg\..*, 16,'
-cores='HMMA|mma\.sync'
 tool=$(command -v cuobjdump || ls "$(dirname "$nvcc")/cuobjdump" 2> /dev/null || true)
 count() {
     if [ -n "$tool" ]; then "$tool" -sass "$1"; else cat "${1%.cubin}.ptx"; fi | what=$2 awk '
@@ -52,12 +59,6 @@ count() {
         $0 ~ ENVIRON["what"] { all[name]++ }
         END { for (n in all) print all[n], n }'
 }
-
-hot=(softmax_kernelI8T softmax_grad_kernelI8T loss_kernelI8T entropy_grad_kernelI8T norm_kernelI8T
-    norm_grad_kernelI8T layer_grad_kernel group_part_kernelI8T batch_part_kernelI8T batch_dx_kernelI8T
-    norm_of_chunks run_rule fold_kernelI8Togetherf 'copy_kernelI.*Lb1E' map_kernelIf)
-tensor=('7forwardI[^L]+Li' '12grad_of_rowsI[^L]+Li' '15grad_of_columnsI[^L]+Li' conv_meetI conv_weightsI)
-hot+=(row_dots '7forwardILi' '12grad_of_rowsILi' '15grad_of_columnsILi' "${tensor[@]}")
 
 # all_have WHAT SENTENCE KERNEL... - or the sentence is told.
 names=$(sed -n 's/.*\.entry \([^ (]*\).*/\1/p' "$build"/hot/*.ptx)
