@@ -2,7 +2,11 @@
 #include <math.h>
 #include <tapegrad/op_row.h>
 #include "map_kernels.h"
+#ifdef __AVX512F__
+#include "cpu/math/vecmath512.h"
+#else
 #include "cpu/math/vecmath.h"
+#endif
 
 #pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 on u8: the formulas are type-generic */
 
@@ -91,6 +95,58 @@ static void gelu_a_f32(ARGS)
     }
 SMALL_POWERS(float, f32)
 SMALL_POWERS(double, f64)
+
+#ifdef __AVX512F__
+#define ROW_OF_16(name)                          \
+    static void name##_y_16(ARGS)                \
+    {                                            \
+        (void)b, (void)y, (void)g, (void)params; \
+        vm_map(n, out, a, vm_##name);            \
+    }
+ROW_OF_16(exp)
+ROW_OF_16(log)
+ROW_OF_16(log2)
+ROW_OF_16(log10)
+ROW_OF_16(tanh)
+
+/* y, but for the lanes that are far what the row's loop makes of x. */
+static __attribute__((noinline)) Vm with_far(Vm x, Vm y, __mmask16 far, OpRowLoop loop)
+{
+    float by_row[16];
+    _mm512_storeu_ps(by_row, x);
+    loop(16, by_row, by_row, NULL, NULL, NULL, NULL);
+    return _mm512_mask_mov_ps(y, far, _mm512_loadu_ps(by_row));
+}
+
+INLINE void map_near(int64_t n, float *y, const float *x, Vm (*f)(Vm), OpRowLoop loop)
+{
+    for (; n > 0; n -= 16, y += 16, x += 16) {
+        const __mmask16 lanes = (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
+        const Vm v = _mm512_maskz_loadu_ps(lanes, x);
+        const __mmask16 far = _mm512_cmp_ps_mask(vm_abs(v), vm_all(VM_NEAR), _CMP_GT_OQ);
+        const Vm near = f(v);
+        _mm512_mask_storeu_ps(y, lanes, far ? with_far(v, near, far, loop) : near);
+    }
+}
+
+#define SINE_OF_16(name)                                    \
+    static void name##_y_16(ARGS)                           \
+    {                                                       \
+        (void)b, (void)y, (void)g, (void)params;            \
+        map_near(n, out, a, vm_##name, row_##name##_y_f32); \
+    }
+SINE_OF_16(sin)
+SINE_OF_16(cos)
+SINE_OF_16(tan)
+#define row_sin_y_f32 sin_y_16
+#define row_cos_y_f32 cos_y_16
+#define row_tan_y_f32 tan_y_16
+#define row_exp_y_f32 exp_y_16
+#define row_log_y_f32 log_y_16
+#define row_log2_y_f32 log2_y_16
+#define row_log10_y_f32 log10_y_16
+#define row_tanh_y_f32 tanh_y_16
+#endif
 
 /* In the places of their rows' loops. */
 #define row_gelu_y_f32 gelu_y_f32

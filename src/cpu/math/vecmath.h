@@ -428,69 +428,59 @@ VM_FN float vm_atanh_f32(float x) /* .50 ulp */
     return vm_sign_f32(a < 1 ? (float)y : edge, x);
 }
 
-/* x = n pi/2 + r, |r| <= pi/4, for |x| <= 2^31.  pi/2 in two pieces of 22 bits, whose products with n
- * are exact, and a tail; no float in the range is nearer than 2^-30 to a multiple, so r is good to 2^-36
- * of itself. */
-VM_FN double vm_trig_reduce_f32(double x, double *n)
+/* x - n pi for |x| <= 2^31 and an n, whole or halves, next to x / pi.  Pi in two pieces of 22 bits, whose
+ * products with n are exact, and a tail; no float in the range is nearer than 2^-30 to a multiple of pi/2, so
+ * the result is good to 2^-36 of itself. */
+VM_FN double vm_trig_reduce_f32(double x, double n)
 {
-    *n = vm_fma_f64(x, 0x1.45f306dc9c883p-1, VM_ROUND_F64) - VM_ROUND_F64;
-    double r = vm_fma_f64(*n, -0x1.921fbp+0, x);
-    r = vm_fma_f64(*n, -0x1.5110bp-22, r);
-    return vm_fma_f64(*n, -0x1.18469898cc517p-44, r);
+    double r = vm_fma_f64(n, -0x1.921fbp+1, x);
+    r = vm_fma_f64(n, -0x1.5110bp-21, r);
+    return vm_fma_f64(n, -0x1.18469898cc517p-43, r);
 }
 
-/* sin r by 2^-37.5 and cos r by 2^-42.9, |r| <= pi/4 */
-VM_FN double vm_sin_poly_f32(double r)
+/* sin r, |r| <= pi/2, by 2^-35.4, negative where the whole number in the last bits of n is odd */
+VM_FN float vm_sin_half_f32(double r, double n)
 {
     double z = r * r;
-    double p = 0x1.6cd1a2dd5d0c1p-19;
-    p = vm_fma_f64(p, z, -0x1.a00f7ddb7b49bp-13);
-    p = vm_fma_f64(p, z, 0x1.11110868c55c8p-7);
-    p = vm_fma_f64(p, z, -0x1.5555554c6f9d5p-3);
-    return r * vm_fma_f64(z, p, 1);
-}
-
-VM_FN double vm_cos_poly_f32(double r)
-{
-    double z = r * r;
-    double p = -0x1.241e603709c78p-22;
-    p = vm_fma_f64(p, z, 0x1.a010ddad679c5p-16);
-    p = vm_fma_f64(p, z, -0x1.6c16b8285a2b5p-10);
-    p = vm_fma_f64(p, z, 0x1.5555554ed7e73p-5);
-    return vm_fma_f64(z * z, p, vm_fma_f64(z, -.5, 1));
-}
-
-/* Comparing halves as doubles, not bits of 64-bit integers, because SSE2 has the former only. */
-VM_FN int vm_is_even_f64(double n)
-{
-    double half = n * .5;
-    return (half + VM_ROUND_F64) - VM_ROUND_F64 == half;
-}
-
-/* sin(n pi/2 + r) */
-VM_FN float vm_sin_quadrant_f32(double n, double r)
-{
-    double y = vm_is_even_f64(n) ? vm_sin_poly_f32(r) : vm_cos_poly_f32(r);
-    uint64_t sign = (vm_bits_f64(n + VM_ROUND_F64) << 62) & VM_SIGN_F64;
-    return (float)vm_from_bits_f64(vm_bits_f64(y) ^ sign);
+    double p = -0x1.9a0c64f80f44dp-26;
+    p = vm_fma_f64(p, z, 0x1.716b98a2175e0p-19);
+    p = vm_fma_f64(p, z, -0x1.a017a8d9e251fp-13);
+    p = vm_fma_f64(p, z, 0x1.11110b74e9cedp-7);
+    p = vm_fma_f64(p, z, -0x1.55555541766b7p-3);
+    p = vm_fma_f64(p, z, 0x1.ffffffffd17fap-1);
+    return (float)(p * vm_from_bits_f64(vm_bits_f64(r) ^ vm_bits_f64(n) << 63));
 }
 
 VM_FN float vm_sin_f32(float x) /* .50 ulp */
 {
-    double n, r = vm_trig_reduce_f32(x, &n);
-    return vm_sin_quadrant_f32(n, r);
+    double d = x, n = vm_fma_f64(d, 0x1.45f306dc9c883p-2, VM_ROUND_F64); /* multiples of pi */
+    return vm_sin_half_f32(vm_trig_reduce_f32(d, n - VM_ROUND_F64), n);
 }
 
+/* cos((n - 1/2) pi + r) = sin(n pi + r) */
 VM_FN float vm_cos_f32(float x) /* .50 ulp */
 {
-    double n, r = vm_trig_reduce_f32(x, &n);
-    return vm_sin_quadrant_f32(n + 1, r);
+    double d = x, n = vm_fma_f64(d, 0x1.45f306dc9c883p-2, .5) + VM_ROUND_F64;
+    return vm_sin_half_f32(vm_trig_reduce_f32(d, n - VM_ROUND_F64 - .5), n);
 }
 
+/* tan(n pi/2 + r), |r| <= pi/4: sin r by 2^-37.5 over cos r by 2^-42.9, or the negative inverse.  Comparing
+ * halves as doubles, not bits of 64-bit integers, because SSE2 has the former only. */
 VM_FN float vm_tan_f32(float x) /* .50 ulp */
 {
-    double n, r = vm_trig_reduce_f32(x, &n), s = vm_sin_poly_f32(r), c = vm_cos_poly_f32(r);
-    int even = vm_is_even_f64(n);
+    double d = x, half = .5 * (vm_fma_f64(d, 0x1.45f306dc9c883p-1, VM_ROUND_F64) - VM_ROUND_F64);
+    double r = vm_trig_reduce_f32(d, half), z = r * r;
+    double s = 0x1.6cd1a2dd5d0c1p-19;
+    s = vm_fma_f64(s, z, -0x1.a00f7ddb7b49bp-13);
+    s = vm_fma_f64(s, z, 0x1.11110868c55c8p-7);
+    s = vm_fma_f64(s, z, -0x1.5555554c6f9d5p-3);
+    s = r * vm_fma_f64(z, s, 1);
+    double c = -0x1.241e603709c78p-22;
+    c = vm_fma_f64(c, z, 0x1.a010ddad679c5p-16);
+    c = vm_fma_f64(c, z, -0x1.6c16b8285a2b5p-10);
+    c = vm_fma_f64(c, z, 0x1.5555554ed7e73p-5);
+    c = vm_fma_f64(z * z, c, vm_fma_f64(z, -.5, 1));
+    int even = (half + VM_ROUND_F64) - VM_ROUND_F64 == half;
     return (float)((even ? s : -c) / (even ? c : s));
 }
 
