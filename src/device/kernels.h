@@ -471,10 +471,12 @@ typedef struct SpecialArgs {
 
 /* ctc - connectionist temporal classification (cpu/loss/ctc.c) of log-probabilities x [T, N, C], with the
  * state labels of each sequence, [N, states]; those behind the end are the blank.  dx NULL: the losses [N];
- * else dx, zeros before, receives the gradient for cotangents g [N].  All dense, f64. */
+ * else dx, zeros before, receives the gradient for cotangents g [N].  All dense, f64, but x alone may be f32
+ * for the losses. */
 typedef struct CtcArgs {
+    int dtype; /* of x */
     int64_t T, N, C, states;
-    const double *x;
+    const void *x;
     const int64_t *label, *times, *sizes; /* times, sizes: input and target lengths */
     bool zero_infinity;
     double *loss, *dx;

@@ -176,14 +176,14 @@ static void factor_leaf(Whole *w, int64_t begin, int64_t end)
     TYPED(transpose_part)(corner, w->n, w->panel, rows, width, rows);
 }
 
-/* Columns from begin to end, at most m, from the diagonal down. */
+/* Columns from begin to end, at most m, from the diagonal down: in halves of whole leaves. */
 static int factor_columns(Whole *w, int64_t begin, int64_t end)
 {
     if (end - begin <= LEAF) {
         factor_leaf(w, begin, end);
         return 0;
     }
-    const int64_t n = w->n, half = (begin + end) / 2, done = half - begin;
+    const int64_t n = w->n, done = ((end - begin) / 2 + LEAF - 1) / LEAF * LEAF, half = begin + done;
     const Triangle l = { .left = true, .unit = true, .ld = n };
     REAL *corner = w->a + begin * (n + 1), *right = corner + done, *below = corner + done * n;
     if (factor_columns(w, begin, half) || solve_halves(&l, corner, right, n, done, end - half)) return -1;

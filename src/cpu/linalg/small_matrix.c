@@ -57,22 +57,43 @@ void TYPED(exchange_lines)(REAL *x, REAL *y, int64_t n)
 
 /* ---- LU -------------------------------------------------------------------------------------- */
 
+/* to [ONE, ONE] = the transpose of from. */
+FORCE_INLINE void transpose_square(REAL *to, int64_t to_ld, const REAL *from, int64_t from_ld)
+{
+    V x[ONE];
+    UNROLL
+    for (int i = 0; i < ONE; i++) x[i] = *(const V *)(from + i * from_ld);
+#ifdef LINALG_F32
+    const V a = __builtin_shufflevector(x[0], x[2], 0, 4, 1, 5),
+            b = __builtin_shufflevector(x[1], x[3], 0, 4, 1, 5),
+            c = __builtin_shufflevector(x[0], x[2], 2, 6, 3, 7),
+            d = __builtin_shufflevector(x[1], x[3], 2, 6, 3, 7);
+    x[0] = __builtin_shufflevector(a, b, 0, 4, 1, 5), x[1] = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    x[2] = __builtin_shufflevector(c, d, 0, 4, 1, 5), x[3] = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+#else
+    const V a = x[0];
+    x[0] = __builtin_shufflevector(a, x[1], 0, 2), x[1] = __builtin_shufflevector(a, x[1], 1, 3);
+#endif
+    UNROLL
+    for (int i = 0; i < ONE; i++) *(V *)(to + i * to_ld) = x[i];
+}
+
 /* In squares: lines of memory that are read or written again are still in the cache. */
 void TYPED(transpose_part)(REAL *to, int64_t to_ld, const REAL *from, int64_t from_ld, int64_t rows,
                            int64_t columns)
 {
     enum { SIDE = 8 };
-    for (int64_t above = 0; above < rows; above += SIDE)
-        for (int64_t left = 0; left < columns; left += SIDE) {
-            const int64_t height = above + SIDE < rows ? SIDE : rows - above,
-                          width = left + SIDE < columns ? SIDE : columns - left;
-            REAL *y = to + left * to_ld + above;
-            const REAL *x = from + above * from_ld + left;
-            for (int64_t j = 0; j < width; j++, y += to_ld, x++) {
-                if (height == SIDE) UNROLL
-                for (int64_t i = 0; i < SIDE; i++) y[i] = x[i * from_ld];
-                else for (int64_t i = 0; i < height; i++) y[i] = x[i * from_ld]; }
+    for (int64_t above = 0; above < rows; above += SIDE) {
+        const int64_t below = above + SIDE < rows ? above + SIDE : rows;
+        for (int64_t left = 0, width; left < columns; left += width) {
+            width = left + ONE <= columns ? ONE : 1;
+            int64_t i = above;
+            for (; width == ONE && i + ONE <= below; i += ONE)
+                transpose_square(to + left * to_ld + i, to_ld, from + i * from_ld + left, from_ld);
+            for (; i < below; i++)
+                for (int64_t j = left; j < left + width; j++) to[j * to_ld + i] = from[i * from_ld + j];
         }
+    }
 }
 
 void TYPED(transpose_into)(REAL *to, const REAL *from, int64_t rows, int64_t columns)

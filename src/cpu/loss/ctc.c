@@ -16,12 +16,18 @@
 
 /* ---- one sequence ---------------------------------------------------------------------------- */
 
+static double number_at(const CtcArgs *b, int64_t i)
+{
+    return b->dtype == TENSOR_F32 ? (double)((const float *)b->x)[i] : ((const double *)b->x)[i];
+}
+
 static void alphas(const CtcArgs *b, int64_t n, double *a)
 {
     const int64_t states = 2 * b->sizes[n] + 1, *label = b->label + n * b->states;
     for (int64_t t = 0; t < b->times[n]; t++, a += b->states) {
-        const double *x = b->x + (t * b->N + n) * b->C;
-        for (int64_t s = 0; s < states; s++) a[s] = ctc_alpha(label, s, t ? a - b->states : NULL, x);
+        const int64_t row = (t * b->N + n) * b->C;
+        for (int64_t s = 0; s < states; s++)
+            a[s] = ctc_alpha(label, s, t ? a - b->states : NULL, number_at(b, row + label[s]));
     }
 }
 
@@ -41,7 +47,7 @@ static void sequence_gradient(const CtcArgs *b, int64_t n, const double *a, doub
         double *dx = b->dx + (t * b->N + n) * b->C;
         for (int64_t s = 0; s < states; s++)
             dx[label[s]] -= b->g[n] * exp(a[t * b->states + s] + now[s] + loss);
-        const double *x = b->x + (t * b->N + n) * b->C;
+        const double *x = (const double *)b->x + (t * b->N + n) * b->C;
         for (int64_t s = 0; s < states; s++) earlier[s] = ctc_beta(label, s, states, now, x);
         double *swap = now;
         now = earlier, earlier = swap;

@@ -31,16 +31,16 @@ CTC_FN bool ctc_leaps(const int64_t *label, int64_t s)
     return s % 2 == 1 && s > 1 && label[s] != label[s - 2];
 }
 
-/* a_t(s) from those of the step before, NULL at the first; x are the log-probabilities of step t. */
-CTC_FN double ctc_alpha(const int64_t *label, int64_t s, const double *before, const double *x)
+/* a_t(s) from those of the step before, NULL at the first; x is the log-probability of its label at t. */
+CTC_FN double ctc_alpha(const int64_t *label, int64_t s, const double *before, double x)
 {
-    if (!before) return (s < 2 ? 0 : -(double)INFINITY) + x[label[s]];
+    if (!before) return (s < 2 ? 0 : -(double)INFINITY) + x;
     return ctc_log_sum3(before[s], s > 0 ? before[s - 1] : -(double)INFINITY,
                         ctc_leaps(label, s) ? before[s - 2] : -(double)INFINITY) +
-           x[label[s]];
+           x;
 }
 
-/* b_(t-1)(s) from those of step t. */
+/* b_(t-1)(s) from those of step t; x are its log-probabilities. */
 CTC_FN double ctc_beta(const int64_t *label, int64_t s, int64_t states, const double *now, const double *x)
 {
     const double one = s + 1 < states ? now[s + 1] + x[label[s + 1]] : -(double)INFINITY;

@@ -72,7 +72,7 @@ static __device__ inline Sequence sequence_of(const CtcArgs &c, double *room)
 
 static __device__ inline const double *step_of(const CtcArgs &c, const Sequence &s, int64_t t)
 {
-    return c.x + (t * c.N + s.n) * c.C;
+    return (const double *)c.x + (t * c.N + s.n) * c.C;
 }
 
 static __device__ inline void chain_states(const Sequence &s)
@@ -115,7 +115,7 @@ static __global__ void ctc_kernel(CtcArgs c, double *room)
     for (int64_t t = 0; t < times; t++) {
         double *a = s.a + t * c.states;
         for (int64_t k = threadIdx.x; k < s.states; k += blockDim.x)
-            a[k] = ctc_alpha(s.label, k, t ? a - c.states : nullptr, step_of(c, s, t));
+            a[k] = ctc_alpha(s.label, k, t ? a - c.states : nullptr, step_of(c, s, t)[s.label[k]]);
         __syncthreads();
     }
     const double loss = ctc_loss_at_end(times, s.states - 1, s.a + (times - 1) * c.states);

@@ -17,7 +17,8 @@ static int core_shape(OpCall *c)
 static CtcArgs args_of(const OpCall *c, const Tensor *x, const Tensor *label, const Tensor *times,
                        const Tensor *sizes)
 {
-    return (CtcArgs){ .T = x->shape[0],
+    return (CtcArgs){ .dtype = x->dtype,
+                      .T = x->shape[0],
                       .N = x->shape[1],
                       .C = x->shape[2],
                       .states = label->shape[1],
@@ -30,7 +31,8 @@ static CtcArgs args_of(const OpCall *c, const Tensor *x, const Tensor *label, co
 
 static int core_forward(OpCall *c)
 {
-    const Tensor *x = own(raw_cast(op_input(c, 0), TENSOR_F64));
+    const Tensor *in = op_input(c, 0),
+                 *x = own(raw_cast(in, TAKES(in->place, ctc, in->dtype) ? in->dtype : TENSOR_F64));
     Tensor *y = op_output(c, 0),
            *loss = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
     if (!x || !loss) return -1;

@@ -85,10 +85,13 @@ static int cov_compose(OpCall *c)
     return op_set_result(c, 0, covariance(op_input(c, 0), op_input(c, 1), op_input(c, 2), p->correction));
 }
 
-/* In f64: gradients are what two quotients leave of each other. */
+/* In f64 where there is a graph: gradients are what two quotients leave of each other. */
 static int corrcoef_compose(OpCall *c)
 {
-    Tensor *y = covariance(tensor_to(op_input(c, 0), TENSOR_F64), NULL, NULL, 1);
+    Tensor *x = op_input(c, 0);
+    const TensorDtype dtype = (TensorDtype)x->dtype;
+    const bool alone = dtype == TENSOR_F32 && (grad_off || !on_graph(x));
+    Tensor *y = covariance(alone ? x : tensor_to(x, TENSOR_F64), NULL, NULL, 1);
     if (!y) return -1;
     if (y->ndim == 0) y = tensor_div(y, y);
     else {
@@ -96,7 +99,7 @@ static int corrcoef_compose(OpCall *c)
         y = tensor_clamp(
             tensor_div(tensor_div(y, tensor_unsqueeze(deviation, 1)), tensor_unsqueeze(deviation, 0)), -1, 1);
     }
-    return op_set_result(c, 0, y ? tensor_to(y, (TensorDtype)op_input(c, 0)->dtype) : NULL);
+    return op_set_result(c, 0, tensor_to(y, dtype));
 }
 
 static const OpField fields[] = { OP_OPTION(TensorCovArgs, correction), { 0 } };
