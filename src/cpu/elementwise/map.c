@@ -171,12 +171,13 @@ static double value_of(const void *x, int dtype)
 }
 
 /* Are all lines what the loop takes and gives?  Then nothing more is asked of each of them: short ones are a
- * quarter faster. */
-static bool are_dense_lines(const Loop *loop, const MapArgs *m, const int64_t stride[1 + ROW_OPERANDS])
+ * quarter faster.  one: an operand that is a parameter of each, or -1. */
+static bool are_dense_lines(const Loop *loop, const MapArgs *m, const int64_t stride[1 + ROW_OPERANDS],
+                            int one)
 {
     bool dense = stride[0] == 1 && !loop->bool_out && dtype_size(m->out.dtype) == loop->out_size;
     for (int k = 0; k < ROW_OPERANDS; k++)
-        dense &= !m->in[k].data || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
+        dense &= k == one || !m->in[k].data || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
     return dense;
 }
 
@@ -192,12 +193,13 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
     const int one = one_a_line(loop, m, stride), other = ROW_A + ROW_B - one;
     Loop of_one = *loop;
     if (one >= 0) of_one.loop = loop->of_one[one], stride[1 + ROW_A] = stride[1 + other];
-    const bool dense = one < 0 && are_dense_lines(loop, m, stride);
-    int64_t rest = from, step[1 + ROW_OPERANDS];
-    char *first[1 + ROW_OPERANDS], *at[1 + ROW_OPERANDS]; /* of this line */
+    const bool dense = are_dense_lines(loop, m, stride, one);
+    int64_t rest = from, step[1 + ROW_OPERANDS], later = 0; /* lines behind the first */
+    char *first[1 + ROW_OPERANDS], *at[1 + ROW_OPERANDS];   /* at: of this line */
     bool known = false;
     for (int d = inner - 1; d >= 0; d--) index[d] = rest % m->shape[d], rest /= m->shape[d];
     for (int64_t line = from; line < to; line++) {
+        later = known ? later + 1 : 0;
         for (int k = 0; k <= ROW_OPERANDS && !known; k++) {
             const int64_t size = (int64_t)dtype_size(operand[k]->dtype);
             first[k] = operand[k]->data, step[k] = 0;
@@ -206,17 +208,16 @@ static void run_lines(const Loop *loop, const MapArgs *m, int64_t from, int64_t 
             for (int d = 0; d < inner; d++) offset += index[d] * operand[k]->stride[d];
             first[k] += offset * size, step[k] = inner ? operand[k]->stride[inner - 1] * size : 0;
         }
-        memcpy(at, first, sizeof at);
+        for (int k = 0; k <= ROW_OPERANDS; k++) at[k] = first[k] ? first[k] + later * step[k] : NULL;
         if (one >= 0) {
             double params[FUSED_PARAMS] = { loop->one ? m->params[0] : 0 };
             params[loop->one] = value_of(at[1 + one], loop->compute);
             at[1 + ROW_A] = at[1 + other], at[1 + ROW_B] = NULL;
-            run_line(&of_one, m, at, stride, length, params);
+            if (dense) run_dense(&of_one, length, (void *const *)at, params);
+            else run_line(&of_one, m, at, stride, length, params);
         } else if (dense) run_dense(loop, length, (void *const *)at, m->params);
         else run_line(loop, m, at, stride, length, m->params);
         known = inner && index[inner - 1] + 1 < m->shape[inner - 1];
-        for (int k = 0; k <= ROW_OPERANDS && known; k++)
-            if (first[k]) first[k] += step[k];
         for (int d = inner - 1; d >= 0 && ++index[d] == m->shape[d]; d--) index[d] = 0;
     }
 }

@@ -16,13 +16,17 @@ int64_t bags_bad_offset(const int64_t *offset, int64_t n, int64_t m)
 
 int64_t bags_sort(const BagIndex *b)
 {
-    int64_t kept = 0, k = 0;
-    for (int64_t bag = 0; bag < b->n; bag++)
-        for (const int64_t end = end_of(b, bag); k < end; k++) {
-            if (b->index[k] == b->padding) continue;
-            b->kept[kept] = b->index[k], b->bag[kept] = bag, b->position[kept++] = k;
-            b->count[bag]++;
+    const int64_t *index = b->index, padding = b->padding;
+    int64_t *restrict index_kept = b->kept, *restrict of = b->bag, *restrict position = b->position, kept = 0,
+                      k = 0;
+    for (int64_t bag = 0; bag < b->n; bag++) {
+        const int64_t end = end_of(b, bag), before = kept;
+        for (; k < end; k++) {
+            index_kept[kept] = index[k], of[kept] = bag, position[kept] = k;
+            kept += index[k] != padding;
         }
+        b->count[bag] = kept - before;
+    }
     return kept;
 }
 

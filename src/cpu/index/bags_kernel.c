@@ -3,7 +3,7 @@
 #include "bags.h"
 #include "cpu/vectors.h"
 
-enum { VECTORS = 8, LANES = 16, STEPS = 16 };
+enum { VECTORS = BYTES == 64 ? 16 : 8, LANES = 16, STEPS = 16 };
 
 #define T float
 #define V Uf32
