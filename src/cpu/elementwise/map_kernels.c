@@ -108,32 +108,29 @@ ROW_OF_16(log)
 ROW_OF_16(log2)
 ROW_OF_16(log10)
 ROW_OF_16(tanh)
+ROW_OF_16(erfc)
 
-/* y, but for the lanes that are far what the row's loop makes of x. */
-static __attribute__((noinline)) Vm with_far(Vm x, Vm y, __mmask16 far, OpRowLoop loop)
-{
-    float by_row[16];
-    _mm512_storeu_ps(by_row, x);
-    loop(16, by_row, by_row, NULL, NULL, NULL, NULL);
-    return _mm512_mask_mov_ps(y, far, _mm512_loadu_ps(by_row));
-}
-
-INLINE void map_near(int64_t n, float *y, const float *x, Vm (*f)(Vm), OpRowLoop loop)
-{
-    for (; n > 0; n -= 16, y += 16, x += 16) {
-        const __mmask16 lanes = (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
-        const Vm v = _mm512_maskz_loadu_ps(lanes, x);
-        const __mmask16 far = _mm512_cmp_ps_mask(vm_abs(v), vm_all(VM_NEAR), _CMP_GT_OQ);
-        const Vm near = f(v);
-        _mm512_mask_storeu_ps(y, lanes, far ? with_far(v, near, far, loop) : near);
-    }
-}
-
-#define SINE_OF_16(name)                                    \
-    static void name##_y_16(ARGS)                           \
-    {                                                       \
-        (void)b, (void)y, (void)g, (void)params;            \
-        map_near(n, out, a, vm_##name, row_##name##_y_f32); \
+/* Of vectors with a number beyond VM_NEAR these lanes as the row has them. */
+#define SINE_OF_16(name)                                                                  \
+    static __attribute__((noinline)) Vm name##_far(Vm x, Vm near, __mmask16 far)          \
+    {                                                                                     \
+        float v[16], y[16];                                                               \
+        _mm512_storeu_ps(v, x);                                                           \
+        for (int i = 0; i < 16; i++) y[i] = vm_##name##_f32(v[i]);                        \
+        for (int i = 0; i < 16; i++)                                                      \
+            if (vm_trig_needs_slow_f32(v[i])) y[i] = vm_##name##_slow_f32(v[i]);          \
+        return _mm512_mask_mov_ps(near, far, _mm512_loadu_ps(y));                         \
+    }                                                                                     \
+    INLINE Vm name##_any(Vm x)                                                            \
+    {                                                                                     \
+        const __mmask16 far = _mm512_cmp_ps_mask(vm_abs(x), vm_all(VM_NEAR), _CMP_GT_OQ); \
+        const Vm near = vm_##name(x);                                                     \
+        return far ? name##_far(x, near, far) : near;                                     \
+    }                                                                                     \
+    static void name##_y_16(ARGS)                                                         \
+    {                                                                                     \
+        (void)b, (void)y, (void)g, (void)params;                                          \
+        vm_map(n, out, a, name##_any);                                                    \
     }
 SINE_OF_16(sin)
 SINE_OF_16(cos)
@@ -146,6 +143,7 @@ SINE_OF_16(tan)
 #define row_log2_y_f32 log2_y_16
 #define row_log10_y_f32 log10_y_16
 #define row_tanh_y_f32 tanh_y_16
+#define row_erfc_y_f32 erfc_y_16
 #endif
 
 /* In the places of their rows' loops. */

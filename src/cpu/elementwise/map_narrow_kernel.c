@@ -3,7 +3,11 @@
  * x86-64 has none, to stay small. */
 #include <math.h>
 #include "map_narrow.h"
+#ifdef __AVX512F__
+#include "cpu/math/vecmath512.h"
+#else
 #include "cpu/math/vecmath.h"
+#endif
 
 #if defined __AVX2__ || !defined __x86_64__
 
@@ -42,6 +46,8 @@ INLINE float log_rest(float x)
 #define trunc_divide(a, b) trunc((a) / (b))
 #define hypot hypot_f32
 #define signbit_(x) (vm_bits_f32(x) >> 31)
+#define erfinv(x) (x) /* not used: see below */
+#define ndtr(x) (x)
 
 /* a 2^b and a / 2^b rounded down, of the type's width; where b is none of its bits, 0 and all sign. */
 #define SHIFTS(type, unsigned_type, T)                                                               \
@@ -104,6 +110,49 @@ static void rpow_y_f32(ARGS)
         ((float *)out)[i] = (float)vm_exp_core_f64(p);
     }
 }
+
+#ifdef __AVX512F__
+static void erfinv_y_16(ARGS)
+{
+    (void)b, (void)y, (void)g, (void)params;
+    vm_map(n, out, a, vm_erfinv);
+}
+
+static void ndtr_y_16(ARGS)
+{
+    (void)b, (void)y, (void)g, (void)params;
+    vm_map(n, out, a, vm_ndtr);
+}
+
+/* Below eps >= 0, and above 1 - eps, what they give. */
+static void logit_y_16(ARGS)
+{
+    const double eps = params[0];
+    const float above = (float)(1 - eps), *x = a;
+    const Vm low = vm_all(eps < 0 ? -INFINITY : (float)eps);
+    const Vm high = vm_all(eps < 0 ? INFINITY : (double)above > 1 - eps ? nextafterf(above, 0) : above);
+    const Vm least = vm_all(eps < 0 ? 0 : (float)log(eps / (1 - eps)));
+    float *r = out;
+    (void)b, (void)y, (void)g;
+    for (; n > 0; n -= 16, r += 16, x += 16) {
+        const __mmask16 lanes = vm_lanes(n);
+        const Vm v = _mm512_maskz_loadu_ps(lanes, x);
+        const Vm z = _mm512_mask_mov_ps(vm_logit(v), _mm512_cmp_ps_mask(v, low, _CMP_LT_OQ), least);
+        const __mmask16 beyond = _mm512_cmp_ps_mask(v, high, _CMP_GT_OQ);
+        _mm512_mask_storeu_ps(r, lanes, _mm512_mask_sub_ps(z, beyond, vm_all(0), least));
+    }
+}
+#define row_erfinv_y_f32 erfinv_y_16
+#define row_ndtr_y_f32 ndtr_y_16
+#define row_logit_y_f32 logit_y_16
+#else /* in double */
+#define row_erfinv_y_f32 NULL
+#define row_erfinv_a_f32 NULL
+#define row_ndtr_y_f32 NULL
+#define row_ndtr_a_f32 NULL
+#define row_logit_y_f32 NULL
+#define row_logit_a_f32 NULL
+#endif
 
 /* In the places of their rows' loops; celu is right to the last bit by way of double. */
 #define row_celu_y_f32 NULL
