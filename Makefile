@@ -29,7 +29,8 @@ COLD_FILES  := $(addprefix src/op/product/,contract.c einsum.c linear.c matmul.c
                $(addprefix src/device/,device.c event.c memory.c) \
                $(addprefix src/random/,draw.c generator.c random.c sample.c trunc.c) \
                $(addprefix src/cpu/,device.c machine.c elementwise/map_rare.c reduce/reduce_position.c \
-                 shape/host_tables.c product/gemm.c product/gemm_amx.c product/gemm_device.c) \
+                 reduce/softmax.c sequence/rnn.c shape/host_tables.c product/blis.c product/gemm.c \
+                 product/gemm_amx.c product/gemm_device.c) \
                $(addprefix src/cpu/image/,adaptive_pool.c pool_integer.c random_windows.c resample_table.c) \
                $(filter-out %/pair_distances.c,$(wildcard src/cpu/linalg/*.c)) \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
@@ -49,7 +50,7 @@ LEAN        := $(filter src/cpu/conv/conv_integer.c %/map.c %/select.c %/gemm_bf
                $(filter-out $(COLD),$(filter optim/%,$(SOURCES)))
 ISAS        ?= $(if $(X86_64),base avx2 avx512,base)
 ONE_ISA     := $(if $(word 2,$(ISAS)),,$(ISAS))
-UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/special_pairs_kernel)
+UP_TO_AVX2  := $(if $(ONE_ISA),,conv/conv_kernel elementwise/special_pairs_kernel linalg/lines_kernel)
 ISA_OBJECTS := $(filter-out $(UP_TO_AVX2:%=$(B)/src/cpu/%.avx512.o),\
                $(foreach i,$(ISAS),$(ISA_SOURCES:%.c=$(B)/%.$(i).o)))
 OBJECTS     := $(SOURCES:%.c=$(B)/%.o) $(ISA_OBJECTS)
@@ -62,7 +63,8 @@ all: $(B)/libtapegrad.a $(B)/$(SONAME) $(B)/tapegrad
 SMALL       := -O2 $(if $(CLANG),,-ftree-vectorize -fvect-cost-model=dynamic --param=vect-epilogues-nomask=0)
 # Frame pointers are a byte or two of code a function, and save three times that in tables for unwinding.
 SMALLEST    := -Os -fno-omit-frame-pointer
-SMALL_LOOPS := cast_% conv_% pool_% special_% direct_% gemm_kernel.avx512.o map_% rnn_% softmax_% winograd_%
+SMALL_LOOPS := bags_% cast_% conv_% pool_% special_% direct_% gemm_kernel.avx512.o map_% rnn_% softmax_% \
+               winograd_%
 # On x86-64 the base is for CPUs from before 2013: small code.  Elsewhere it is all there is.
 MARCH_base   := $(if $(X86_64),-Os $(if $(CLANG),,-fno-tree-vectorize),$(FAST))
 MARCH_avx2   := -march=x86-64-v3
@@ -95,6 +97,8 @@ $(B)/%.$(1).o: %.c $(B)/flags ; $$(COMPILE) -MMD -MP -c $$< -o $$@ && $$(RENAME)
 endef
 $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 $(B)/%/direct_bf16_kernel.avx512.o: FILE += -mavx512bf16
+# Its loops are vectors as they stand.
+$(B)/%/lines_kernel.avx2.o: FILE += $(if $(filter -O3,$(FAST)),-O2 -fno-tree-vectorize)
 
 # What stands in which list above, a word each: where that changed, the object is compiled again, and only
 # then is it written down.

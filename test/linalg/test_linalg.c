@@ -42,9 +42,8 @@ static void test_without_lapack_the_error_says_what_to_install(void **state)
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
-static const int64_t sizes[][2] = {
-    { 1, 1 }, { 2, 2 }, { 5, 3 }, { 3, 5 }, { 40, 40 }, { 70, 33 }, { 33, 70 }
-};
+static const int64_t sizes[][2] = { { 1, 1 },   { 2, 2 },   { 5, 3 },   { 3, 5 },  { 40, 40 },
+                                    { 70, 33 }, { 33, 70 }, { 45, 33 }, { 33, 45 } };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void test_factors_multiply_back(void **state)

@@ -2,9 +2,8 @@
 #include <tapegrad/debug.h>
 #include "linalg_checks.h"
 
-static const int64_t sizes[][2] = {
-    { 1, 1 }, { 2, 2 }, { 5, 3 }, { 3, 5 }, { 40, 40 }, { 70, 33 }, { 33, 70 }
-};
+static const int64_t sizes[][2] = { { 1, 1 },   { 2, 2 },   { 5, 3 },   { 3, 5 },  { 40, 40 },
+                                    { 70, 33 }, { 33, 70 }, { 45, 33 }, { 33, 45 } };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static void assert_f32_near(Tensor *narrow, Tensor *wide, double off)
@@ -87,9 +86,28 @@ static void test_qr_of_tiny_matrices(void **state)
     }
 }
 
+/* Reflections of what is 0, and sizes near the ends of the range, which only LAPACK scales. */
+static void test_svd_of_low_rank_and_extreme_sizes(void **state)
+{
+    (void)state;
+    static const double sizes_of[] = { 0, 1e-300, 1e-150, 1, 1e150, 1e300 };
+    for (int i = 0; i < 12; i++) {
+        const int64_t m = i % 2 ? 40 : 30, n = i % 2 ? 30 : 40;
+        Tensor *a = tensor_matmul(noise(SHAPE(m, 2), 35), noise(SHAPE(2, n), 36));
+        TensorSvd f = tensor_svd(tensor_mul_scalar(a, sizes_of[i / 2]), .full_matrices = true);
+        assert_identity(tensor_matmul(tensor_mT(f.u), f.u));
+        assert_identity(tensor_matmul(f.vh, tensor_mT(f.vh)));
+        if (i < 2) continue;
+        Tensor *s = tensor_div_scalar(f.s, sizes_of[i / 2]), *u = tensor_narrow(f.u, 1, 0, 30);
+        assert_tensor_close(tensor_matmul(tensor_mul(u, s), tensor_narrow(f.vh, 0, 0, 30)), a, 0, 1e-11);
+        assert_tensor_close(tensor_narrow(s, 0, 2, 28), tensor_zeros(SHAPE(28), TENSOR_F64), 0, 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { TEST(test_f32_is_near_f64), TEST(test_pinv_of_a_batch_of_any_rank),
-                                        TEST(test_qr_of_extreme_columns), TEST(test_qr_of_tiny_matrices) };
+                                        TEST(test_qr_of_extreme_columns), TEST(test_qr_of_tiny_matrices),
+                                        TEST(test_svd_of_low_rank_and_extreme_sizes) };
     return cmocka_run_group_tests_name("linalg f32", tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@ typedef const int *LapackInt;
 #define LAPACK_LIST(X, R)                                                                                \
     X(gesdd, (const char *job, LapackInt m, LapackInt n, R *a, LapackInt lda, R *s, R *u, LapackInt ldu, \
               R *vt, LapackInt ldvt, R *work, LapackInt lwork, int *iwork, int *info, size_t))           \
+    X(bdsdc, (const char *uplo, const char *job, LapackInt n, R *d, R *e, R *u, LapackInt ldu, R *vt,    \
+              LapackInt ldvt, R *q, int *iq, R *work, int *iwork, int *info, size_t, size_t))            \
     X(syevd, (const char *job, const char *uplo, LapackInt n, R *a, LapackInt lda, R *w, R *work,        \
               LapackInt lwork, int *iwork, LapackInt liwork, int *info, size_t, size_t))
 

@@ -4,4 +4,5 @@
 #include "block_matrix.c"
 #include "lu.c"
 #include "triangular.c"
+#include "bidiagonal.c"
 #include "orthogonal.c"

@@ -1,9 +1,11 @@
-/* orthogonal.c - QR by blocks of reflections; singular values and eigenvalues by LAPACK (linalg.h).
+/* orthogonal.c - QR by blocks of reflections; singular values by these and LAPACK, eigenvalues by LAPACK
+ * (linalg.h).
  *
  * LAPACK sees every matrix transposed: what it calls u is vh here, and the upper triangle is our lower one.
  */
 #include "linalg.h"
 #include <math.h>
+#include "bidiagonal.h"
 #include "block_matrix.h"
 #include "lapack.h"
 #include "small_matrix.h"
@@ -23,11 +25,15 @@ static const LapackReal *open_lapack(const char *op)
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static bool all_finite(const REAL *v, int64_t n)
+/* Infinite, if one is NaN, too. */
+static REAL largest_size(const REAL *v, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(v[i])) return false;
-    return true;
+    REAL most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(v[i])) return (REAL)INFINITY;
+        most = MAGNITUDE(v[i]) > most ? MAGNITUDE(v[i]) : most;
+    }
+    return most;
 }
 
 static void scale(REAL *v, int64_t n, int64_t step, REAL by)
@@ -68,34 +74,13 @@ static int product(int64_t m, int64_t n, int64_t k, REAL alpha, const REAL *a, i
     return TYPED(block_product)(m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, 1, c_col);
 }
 
-/* x[0] becomes the norm of x with the other sign, the rest that of v; without overflow.  Returns tau. */
-static REAL reflect(REAL *x, int64_t n)
-{
-    double most = 0, sum = 0;
-    bool any = false;
-    for (int64_t i = 1; i < n; i++) {
-        const double size = fabs((double)x[i]);
-        most = size > most ? size : most, any |= !(x[i] == 0); /* NaN, too */
-    }
-    if (!any) return 0;
-    const double first = (double)x[0], large = most > fabs(first) ? most : fabs(first),
-                 unit = large > 0x1p500    ? 0x1p-600
-                        : large < 0x1p-500 ? 0x1p600
-                                           : 1;
-    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * unit * ((double)x[i] * unit);
-    const double start = first * unit, beta = first > 0 ? -sqrt(sum) : sqrt(sum), by = 1 / (start - beta);
-    for (int64_t i = 1; i < n; i++) x[i] = (REAL)((double)x[i] * unit * by);
-    x[0] = (REAL)(beta / unit);
-    return (REAL)((beta - start) / beta);
-}
-
 /* Columns [from, from + width) of the room's a, from its diagonal down, one after the other. */
 static void factor_block(const QrRoom *room, int64_t from, int64_t width)
 {
     const int64_t m = room->m;
     for (int64_t j = from; j < from + width; j++) {
         REAL *x = room->a + j * m + j;
-        room->tau[j] = reflect(x, m - j);
+        room->tau[j] = TYPED(reflect)(x, m - j);
         for (int64_t k = j + 1; k < from + width; k++) {
             REAL *y = room->a + k * m + j;
             const REAL by = room->tau[j] * (y[0] + TYPED(dot_line)(x + 1, y + 1, m - j - 1));
@@ -141,6 +126,22 @@ static int apply_block(const QrRoom *room, int64_t from, int64_t width, bool tur
                : 0;
 }
 
+/* c [m, columns] = all reflections of the room times c, or times the identity, which c is to become: the last
+ * block first. */
+static int apply_all(const QrRoom *room, int64_t reflections, REAL *c, int64_t columns, bool identity)
+{
+    const int64_t m = room->m;
+    for (int64_t end = reflections, width; end > 0; end -= width) {
+        width = (end - 1) % WIDE + 1;
+        const int64_t from = end - width, first = identity ? from : 0;
+        if (make_block(room, from, width)) return -1;
+        for (int64_t j = from; identity && j < end; j++)
+            memset(c + j * m, 0, (size_t)m * sizeof *c), c[j * m + j] = 1;
+        if (apply_block(room, from, width, false, c + first * m + from, columns - first)) return -1;
+    }
+    return 0;
+}
+
 /* q [m, k] and r [k, n] of a [m, n]; q may be a's columns in the room turned. */
 static int factor_qr(const REAL *a, Matrices s, int64_t k, const QrRoom *room, REAL *q, REAL *r)
 {
@@ -157,14 +158,7 @@ static int factor_qr(const REAL *a, Matrices s, int64_t k, const QrRoom *room, R
         for (int64_t j = 0; j < s.n; j++) r[i * s.n + j] = j >= i ? room->a[j * m + i] : 0;
     for (int64_t j = reflections; j < k; j++)
         memset(room->a + j * m, 0, (size_t)m * sizeof *a), room->a[j * m + j] = 1;
-    for (int64_t end = reflections, width; end > 0; end -= width) { /* the last block first */
-        width = (end - 1) % WIDE + 1;
-        const int64_t from = end - width;
-        if (make_block(room, from, width)) return -1;
-        for (int64_t j = from; j < end; j++)
-            memset(room->a + j * m, 0, (size_t)m * sizeof *a), room->a[j * m + j] = 1;
-        if (apply_block(room, from, width, false, room->a + from * m + from, k - from)) return -1;
-    }
+    if (apply_all(room, reflections, room->a, k, true)) return -1;
     TYPED(transpose_into)(q, room->a, k, m);
     return 0;
 }
@@ -265,22 +259,102 @@ static void fix_signs(const Factors *f)
         scale(f->vh + i * f->n, f->n, 1, fixed_sign(f->vh + i * f->n, f->n, 1));
 }
 
-/* room: a copy of a, LAPACK's work, its integers. */
-static int svd_each(const LapackReal *lapack, const REAL *a, int64_t batch, Factors f, REAL *room,
-                    int64_t lwork, MatrixFault *fault)
+/* Is the matrix better reduced by our own loops?  LAPACK begins with QR where one size is much the larger,
+ * and scales what is near the ends of the range. */
+static bool suits_reduction(const Factors *f, REAL size)
+{
+    const REAL far = sizeof size == 8 ? (REAL)0x1p400 : (REAL)0x1p40;
+    return f->m + f->n < 3 * f->k && f->k > 16 && size > 1 / far && size < far;
+}
+
+/* x = q b p^T of x [m, n], column-major, m >= n: a, or its transpose; b = bu diag(s) bvt by LAPACK, which
+ * takes a fifth longer for the whole, on BLIS.  q bu has `columns`, more than n: those that complete it. */
+typedef struct Reduction {
+    int64_t m, n, columns;
+    REAL *x, *turned, *left, *right, *bvt, *e, *work;
+    QrRoom room;
+} Reduction;
+
+static int64_t numbers_for(const Reduction *r)
+{
+    const int64_t side = r->columns > WIDE ? r->columns : WIDE;
+    return r->m * (r->n + r->columns + WIDE) + 6 * r->n * r->n + 7 * r->n + WIDE * (WIDE + 2 * side);
+}
+
+static void lay_out(Reduction *r, REAL *next)
+{
+    const int64_t square = r->n * r->n, side = r->columns > WIDE ? r->columns : WIDE;
+    r->x = next, next += r->m * r->n;
+    r->turned = next, next += square;
+    r->left = next, next += r->m * r->columns;
+    r->right = next, next += square;
+    r->bvt = next, next += square;
+    r->e = next, next += r->n;
+    r->work = next, next += 3 * square + 4 * r->n;
+    r->room.tau = next, next += 2 * r->n;
+    r->room.v = next, next += WIDE * r->m;
+    r->room.t = next, next += WIDE * WIDE;
+    r->room.p = next, next += WIDE * side;
+    r->room.s = next;
+}
+
+/* left = q bu, right = p bvt^T: p's reflections are the columns of x's transpose, one further right. */
+static int both_sides(const Reduction *r)
+{
+    const int64_t m = r->m, n = r->n;
+    QrRoom room = r->room;
+    for (int64_t j = n; j < r->columns; j++) r->left[j * (m + 1)] = 1;
+    room.a = r->x, room.m = m;
+    if (apply_all(&room, n, r->left, r->columns, false)) return -1;
+    TYPED(transpose_part)(r->turned + n, n, r->x, m, n, n - 1);
+    TYPED(transpose_into)(r->right, r->bvt, n, n);
+    room.a = r->turned, room.m = n, room.tau += n;
+    room.tau[0] = 0;
+    return apply_all(&room, n, r->right, n, false);
+}
+
+static int svd_by_reduction(const LapackReal *lapack, const REAL *a, const Factors *f, const Reduction *r,
+                            int *iwork, int *info)
+{
+    const bool wide = f->m < f->n;
+    const int n = (int)r->n, ld = (int)r->m;
+    REAL *tau = r->room.tau;
+    int unused = 0;
+    if (wide) memcpy(r->x, a, (size_t)(f->m * f->n) * sizeof *a);
+    else TYPED(transpose_into)(r->x, a, f->m, f->n);
+    if (TYPED(bidiagonal)(r->x, r->m, r->n, (TYPED(Bands)){ f->s, r->e, tau, tau + r->n + 1 })) return -1;
+    if (f->u) memset(r->left, 0, (size_t)(r->m * r->columns) * sizeof *a);
+    lapack->bdsdc("U", f->u ? "I" : "N", &n, f->s, r->e, r->left, &ld, r->bvt, &n, r->work, &unused, r->work,
+                  iwork, info, 1, 1);
+    if (!f->u || *info) return 0;
+    if (both_sides(r)) return -1;
+    memcpy(f->vh, wide ? r->left : r->right, (size_t)(f->rows * f->n) * sizeof *a);
+    if (wide) TYPED(transpose_into)(f->u, r->right, r->n, r->n);
+    else TYPED(transpose_into)(f->u, r->left, r->columns, r->m);
+    return 0;
+}
+
+/* room: a copy of a and LAPACK's work, or what a reduction takes; and LAPACK's integers. */
+static int svd_each(const char *op, const LapackReal *lapack, const REAL *a, int64_t batch, Factors f,
+                    REAL *room, int64_t lwork, Reduction *r, int *iwork, MatrixFault *fault)
 {
     const int rows = (int)f.n, columns = (int)f.m, ldvt = (int)f.columns, work = (int)lwork;
-    REAL *copy = room, *scratch = room + f.m * f.n;
-    int info = 0, *iwork = (int *)(scratch + lwork);
+    const char *job = !f.u ? "N" : f.columns > f.k || f.rows > f.k ? "A" : "S";
+    int info = 0;
+    lay_out(r, room);
     for (int64_t i = 0; i < batch; i++, a += f.m * f.n) {
-        if (!all_finite(a, f.m * f.n)) {
+        const REAL size = largest_size(a, f.m * f.n);
+        if (!isfinite(size)) {
             *fault = (MatrixFault){ MATRIX_NOT_FINITE, i, 0 };
             return -1;
         }
-        memcpy(copy, a, (size_t)(f.m * f.n) * sizeof *copy);
-        const char *job = !f.u ? "N" : f.columns > f.k || f.rows > f.k ? "A" : "S";
-        lapack->gesdd(job, &rows, &columns, copy, &rows, f.s, f.vh, &rows, f.u, &ldvt, scratch, &work, iwork,
-                      &info, 1);
+        if (suits_reduction(&f, size)) {
+            if (svd_by_reduction(lapack, a, &f, r, iwork, &info)) return fail_memory(op);
+        } else {
+            memcpy(room, a, (size_t)(f.m * f.n) * sizeof *room);
+            lapack->gesdd(job, &rows, &columns, room, &rows, f.s, f.vh, &rows, f.u, &ldvt, room + f.m * f.n,
+                          &work, iwork, &info, 1);
+        }
         if (info) {
             *fault = (MatrixFault){ MATRIX_NO_CONVERGENCE, i, 0 };
             return -1;
@@ -305,11 +379,13 @@ int TYPED(linalg_svd)(const char *op, Matrices s, const REAL *a, bool full, REAL
         TYPED(put_identity)(vh + i * s.n * s.n, s.n);
     }
     if (k == 0 || s.batch == 0) return 0;
-    const int64_t lwork = 4 * k * k + 7 * k + 32 * most; /* gesdd's least, and blocks for its QR */
-    const size_t bytes = (size_t)(s.m * s.n + lwork) * sizeof(REAL) + (size_t)(8 * k) * sizeof(int);
+    Reduction r = { .m = most, .n = k, .columns = !u ? 0 : s.m < s.n ? f.rows : f.columns };
+    const int64_t lwork = 4 * k * k + 7 * k + 32 * most, /* gesdd's least, and blocks for its QR */
+        by_gesdd = s.m * s.n + lwork, count = by_gesdd > numbers_for(&r) ? by_gesdd : numbers_for(&r);
+    const size_t bytes = (size_t)count * sizeof(REAL) + (size_t)(8 * k) * sizeof(int);
     REAL *room = tg_alloc(bytes);
     if (!room) return fail_memory(op);
-    const int status = svd_each(lapack, a, s.batch, f, room, lwork, fault);
+    const int status = svd_each(op, lapack, a, s.batch, f, room, lwork, &r, (int *)(room + count), fault);
     tg_free(room, bytes);
     return status;
 }
@@ -325,7 +401,7 @@ static int eigh_each(const LapackReal *lapack, Matrices s, const REAL *a, bool u
     REAL *work = room + square;
     int info = 0, *iwork = (int *)(work + lwork);
     for (int64_t i = 0; i < s.batch; i++, a += square, w += s.m) {
-        if (!all_finite(a, square)) {
+        if (!isfinite(largest_size(a, square))) {
             *fault = (MatrixFault){ MATRIX_NOT_FINITE, i, 0 };
             return -1;
         }

@@ -187,3 +187,37 @@ int TYPED(linalg_halvings)(REAL *norm, int64_t n, double bound)
     }
     return most;
 }
+
+/* ---- reflections ---------------------------------------------------------------------------- */
+
+/* Scaled so that the largest is about 1, or no longer tiny.  0: all but the first are 0. */
+static double near_one(REAL *x, int64_t n)
+{
+    double most = MAGNITUDE(x[0]), unit = 1;
+    bool any = false;
+    for (int64_t i = 1; i < n; i++) {
+        most = fmax(most, (double)MAGNITUDE(x[i]));
+        any |= !(x[i] == 0); /* NaN, too */
+    }
+    if (!any) return 0;
+    if (most > 0 && most < INFINITY) unit = ldexp(1, most < 0x1p-1000 ? 1000 : -ilogb(most));
+    for (int64_t i = 0; i < n; i++) x[i] = (REAL)((double)x[i] * unit);
+    return unit;
+}
+
+REAL TYPED(reflect)(REAL *x, int64_t n)
+{
+    const REAL safe = sizeof safe == 8 ? (REAL)0x1p800 : (REAL)0x1p80;
+    REAL squares = TYPED(dot_line)(x + 1, x + 1, n - 1);
+    double unit = 1;
+    if (!(squares > 1 / safe && squares < safe && MAGNITUDE(x[0]) < safe)) {
+        unit = near_one(x, n);
+        if (unit == 0) return 0;
+        squares = TYPED(dot_line)(x + 1, x + 1, n - 1);
+    }
+    const double first = (double)x[0], size = sqrt((double)squares + first * first),
+                 beta = first > 0 ? -size : size;
+    TYPED(divide_line)(x + 1, (REAL)(first - beta), n - 1);
+    x[0] = (REAL)(beta / unit);
+    return (REAL)((beta - first) / beta);
+}

@@ -35,6 +35,10 @@ void TYPED(small_lu_solve)(const REAL *lu, int64_t n, const int *pivots, REAL *b
  * leading minor that is not positive. */
 int64_t TYPED(small_cholesky)(REAL *a, int64_t n, int64_t ld);
 
+/* x[0] becomes the norm of x with the other sign, the rest that of v of a reflection 1 - tau v v^T, v[0] = 1;
+ * without overflow.  Returns tau. */
+REAL TYPED(reflect)(REAL *x, int64_t n);
+
 /* b becomes x with a x = b, or x a = b without left, b [rows, columns]. */
 void TYPED(small_triangular)(const REAL *a, REAL *b, int64_t rows, int64_t columns, bool upper, bool left,
                              bool unit);

@@ -97,7 +97,9 @@ static Tensor *cond_by_inverse(Tensor *x, double p)
 static int cond(OpCall *c)
 {
     const double p = ((const TensorCondArgs *)op_params(c))->p;
-    Tensor *x = tensor_to(op_input(c, 0), TENSOR_F64); /* its gradient is as ill-conditioned as x */
+    Tensor *x = op_input(c, 0);
+    /* The gradient is as ill-conditioned as x. */
+    x = x->dtype == TENSOR_F32 && (grad_off || !on_graph(x)) ? x : tensor_to(x, TENSOR_F64);
     if (!x) return -1;
     if (x->numel == 0) return set_rounded(c, 0, tensor_sum(x, .dims = DIMS(-2, -1)));
     return set_rounded(c, 0, of_values(p) ? cond_of_values(tensor_svdvals(x), p) : cond_by_inverse(x, p));
