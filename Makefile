@@ -31,7 +31,7 @@ COLD_FILES  := $(addprefix src/op/product/,contract.c einsum.c linear.c matmul.c
                $(addprefix src/cpu/,device.c machine.c elementwise/map_rare.c reduce/reduce_position.c \
                  reduce/softmax.c sequence/rnn.c shape/host_tables.c product/blis.c product/gemm.c \
                  product/gemm_amx.c product/gemm_device.c) \
-               $(addprefix src/cpu/image/,adaptive_pool.c pool_integer.c random_windows.c resample_table.c) \
+               $(addprefix src/cpu/image/,adaptive_pool.c random_windows.c resample_table.c) \
                $(filter-out %/pair_distances.c,$(wildcard src/cpu/linalg/*.c)) \
                $(filter-out %_kernel.c src/cpu/conv/conv_integer.c,$(wildcard src/cpu/conv/*.c))
 COLD_OPTIM  := $(addprefix optim/,captured.c foreach.c foreach_norm.c fused.c rule.c optim.c state.c \
