@@ -78,35 +78,33 @@ static int cross_shape(OpCall *c)
     return 0;
 }
 
-/* The three slices of the result, each in one pass: up, for the one after it, and down. */
-static bool cross_slices(OpCall *c, Tensor *a, Tensor *b, int dim)
-{
-    Tensor *x[3], *y[3], *z[3];
-    for (int i = 0; i < 3; i++) {
-        x[i] = tensor_narrow(a, dim, i, 1), y[i] = tensor_narrow(b, dim, i, 1);
-        if (!x[i] || !y[i]) return op_set_result(c, 0, NULL), true;
-    }
-    for (int i = 0; i < 3; i++) {
-        const int up = (i + 1) % 3, down = (i + 2) % 3;
-        if (!fused_result(c, FUSED_cross, 4, (Tensor *[]){ x[up], y[down], x[down], y[up] }, NULL))
-            return false;
-        if (c->failed) return true;
-        z[i] = c->output[0];
-    }
-    op_set_result(c, 0, tensor_cat(((TensorList){ 3, z }), dim));
-    return true;
-}
-
 static Tensor *turned(Tensor *x, int dim, int64_t by) { return tensor_roll(x, DIMS(by), DIMS(dim)); }
 
+/* The three slices of the result: up, for the one after it, and down.  Each in one pass, or of integers,
+ * whose slices are laid out first; else of turned operands, which are fewer ops. */
 static int cross(OpCall *c)
 {
     const int dim = ((const TensorCrossArgs *)op_params(c))->dim;
-    Tensor *a = op_input(c, 0), *b = op_input(c, 1);
-    if (cross_slices(c, a, b, dim)) return c->failed ? -1 : 0;
-    Tensor *up = tensor_mul(turned(a, dim, -1), turned(b, dim, 1)),
-           *down = tensor_mul(turned(a, dim, 1), turned(b, dim, -1));
-    return op_set_result(c, 0, tensor_sub(up, down));
+    Tensor *a = op_input(c, 0), *b = op_input(c, 1), *x[3], *y[3], *z[3];
+    bool fused = true;
+    for (int i = 0; i < 3; i++) {
+        x[i] = tensor_narrow(a, dim, i, 1), y[i] = tensor_narrow(b, dim, i, 1);
+        if (!x[i] || !y[i]) return op_set_result(c, 0, NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        const int up = (i + 1) % 3, down = (i + 2) % 3;
+        fused =
+            fused && fused_result(c, FUSED_cross, 4, (Tensor *[]){ x[up], y[down], x[down], y[up] }, NULL);
+        if (fused && c->failed) return -1;
+        if (!fused && (dtype_is_float(x[0]->dtype) || dtype_is_float(y[0]->dtype))) break;
+        for (int k = 0; k < 3 && i == 0 && !fused; k++)
+            x[k] = tensor_contiguous(x[k]), y[k] = tensor_contiguous(y[k]);
+        z[i] = fused ? c->output[0] : tensor_sub(tensor_mul(x[up], y[down]), tensor_mul(x[down], y[up]));
+        if (i == 2) return op_set_result(c, 0, tensor_cat(((TensorList){ 3, z }), dim));
+    }
+    return op_set_result(c, 0,
+                         tensor_sub(tensor_mul(turned(a, dim, -1), turned(b, dim, 1)),
+                                    tensor_mul(turned(a, dim, 1), turned(b, dim, -1))));
 }
 
 const TensorOp op_inner = {
