@@ -69,6 +69,47 @@ static void gelu_a_f32(ARGS)
     }
 }
 
+#ifdef __AVX512F__
+/* y, but by the C library in the lanes that are hard. */
+static __attribute__((noinline)) Vd with_hard(Vd y, Vd a, Vd b, unsigned hard)
+{
+    double base[8], power[8], result[8];
+    _mm512_storeu_pd(base, a), _mm512_storeu_pd(power, b), _mm512_storeu_pd(result, y);
+    for (; hard; hard &= hard - 1) {
+        const int i = __builtin_ctz(hard);
+        result[i] = vm_pow_f64(base[i], power[i]);
+    }
+    return _mm512_loadu_pd(result);
+}
+
+void ISA_NAME(pow_lines)(int64_t n, double *out, const double *a, int step_a, const double *b, int step_b)
+{
+    for (int64_t i = 0; i < n; i += 8) {
+        const __mmask8 lanes = (__mmask8)(n - i < 8 ? (1u << (n - i)) - 1 : 255);
+        const Vd x = step_a ? _mm512_maskz_loadu_pd(lanes, a + i) : vd_all(*a);
+        const Vd y = step_b ? _mm512_maskz_loadu_pd(lanes, b + i) : vd_all(*b);
+        __mmask8 hard;
+        Vd r = vd_pow(x, y, &hard);
+        if (hard & lanes) r = with_hard(r, x, y, hard & lanes);
+        _mm512_mask_storeu_pd(out + i, lanes, r);
+    }
+}
+
+static void pow_y_8(ARGS)
+{
+    (void)y, (void)g, (void)params;
+    ISA_NAME(pow_lines)(n, out, a, 1, b, 1);
+}
+
+static void pow_scalar_y_8(ARGS)
+{
+    (void)b, (void)y, (void)g;
+    ISA_NAME(pow_lines)(n, out, a, 1, params, 0);
+}
+#define row_pow_y_f64 pow_y_8
+#define row_pow_scalar_y_f64 pow_scalar_y_8
+#endif
+
 /* x^3 and its gradient, and that of x^2, by products: in double, so that f32 is rounded once. */
 #define SMALL_POWERS(type, T)                                                      \
     static void power_y_##T(ARGS)                                                  \
@@ -95,6 +136,7 @@ static void gelu_a_f32(ARGS)
     }
 SMALL_POWERS(float, f32)
 SMALL_POWERS(double, f64)
+#undef row_pow_scalar_y_f64
 
 #ifdef __AVX512F__
 #define ROW_OF_16(name)                          \
@@ -103,6 +145,7 @@ SMALL_POWERS(double, f64)
         (void)b, (void)y, (void)g, (void)params; \
         vm_map(n, out, a, vm_##name);            \
     }
+ROW_OF_16(sqrt)
 ROW_OF_16(exp)
 ROW_OF_16(log)
 ROW_OF_16(log2)
@@ -138,6 +181,7 @@ SINE_OF_16(tan)
 #define row_sin_y_f32 sin_y_16
 #define row_cos_y_f32 cos_y_16
 #define row_tan_y_f32 tan_y_16
+#define row_sqrt_y_f32 sqrt_y_16
 #define row_exp_y_f32 exp_y_16
 #define row_log_y_f32 log_y_16
 #define row_log2_y_f32 log2_y_16

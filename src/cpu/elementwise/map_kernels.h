@@ -17,4 +17,10 @@ typedef struct MapKernels {                                                     
 
 ISA_DECLARE(const MapKernels *, map_kernels, void);
 
+#if defined ISA && defined __AVX512F__
+/* out[i] = a[i step_a]^b[i step_b]; steps are 0 or 1 */
+void ISA_NAME(pow_lines)(int64_t n, double *out, const double *a, int step_a, const double *b,
+                         int step_b) HIDDEN;
+#endif
+
 #endif

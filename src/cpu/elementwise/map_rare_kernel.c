@@ -6,6 +6,7 @@
  * domain (hard_fmod and its kin say where they are not).  Each block is looked over before it is written (out
  * may be a): one with a hard element is computed by a scalar loop, the others by the operations of the vector
  * loop, so that their bits do not depend on their neighbours. */
+#include "map_kernels.h"
 #include "map_rare.h"
 #include "cpu/math/special_fast.h"
 #include "cpu/math/vecmath.h"
@@ -229,7 +230,7 @@ INLINE void bool_f64(ARGS, Formula *f)
     }
 #define LOOP(name, part, first, p, count, expression, keep)                         \
     FORMULA(name, part, first, p, expression)                                       \
-    static void name##_##part(ARGS)                                                 \
+    static __attribute__((unused)) void name##_##part(ARGS)                         \
     {                                                                               \
         map_f64(CALL, keep, count, name##_##part##_formula, WHAT(#expression, #p)); \
     }
@@ -288,6 +289,15 @@ INLINE void bool_f64(ARGS, Formula *f)
         bool_f64(CALL, row_##name##_y_formula);                        \
     }
 #include <tapegrad/ops.def>
+
+#ifdef __AVX512F__
+static void rpow_scalar_y_8(ARGS)
+{
+    (void)b, (void)y, (void)g;
+    ISA_NAME(pow_lines)(n, out, params, 0, a, 1);
+}
+#define row_rpow_scalar_y rpow_scalar_y_8
+#endif
 
 static const RareLoops loops = {
 #define ONLY_RARE_ROWS
