@@ -56,8 +56,8 @@ enum { FLOATS = 1 << TENSOR_F32 | 1 << TENSOR_F64, DOUBLE = 1 << TENSOR_F64 };
 #define TAKEN(slot) \
     ((slot) >= SLOT_conv2d && (slot) <= SLOT_conv2d_grad_weight ? FLOATS | 1 << TENSOR_BF16 : FLOATS)
 
-/* What computes in double alone: ops cast for it. */
-#define IN_DOUBLE(slot) ((slot) >= SLOT_pairs && (slot) <= SLOT_class_margin)
+/* What reads doubles alone: ops cast for it. */
+#define IN_DOUBLE(slot) ((slot) >= SLOT_pairs && (slot) <= SLOT_class_margin && (slot) != SLOT_ctc)
 
 const Device cpu_device = { .abi = DEVICE_ABI,
                             .size = sizeof(Device),
