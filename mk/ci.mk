@@ -35,7 +35,7 @@ $(call add_step,cuda/nvcc,gcc/library,test/nvcc.sh build)
 $(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES)" tests)
 $(call add_step,gcc/build,gcc/library,$(BUILD) B=build tests)
 $(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_device" tests)
-$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build EMU_DEBUG=-g1 \
+$(call add_step,cuda/emu,gcc/build,$(BUILD) B=build \
   $(addprefix build/test/,$(notdir $(CUDA_TESTS))))
 $(call add_step,arm64/build,,test/arm64.sh build/arm64 build "$(ARM64_SUITES) test_ops test_ops_grad")
 
@@ -56,7 +56,7 @@ $(call suites,gcc,gcc/build,build/test/,$(LONG_GCC) $(call without,$(LONG_GCC),$
 $(call suites,tsan,tsan/build,build/tsan/test/,$(filter-out test_conv_blocks,$(TSAN_SUITES)))
 $(call add_step,tsan/test_conv_blocks,tsan/build,env TAPEGRAD_SHARD=3/8 build/tsan/test/test_conv_blocks)
 $(call add_step,tsan/test_ops_threads,tsan/build,env TAPEGRAD_SHARD=1/16 build/tsan/test/test_ops_threads)
-FORWARD := CUEMU_ORDER=fwd
+FORWARD := CUEMU_ORDER=fwd CUEMU_GUARD=8
 $(call add_step,tsan/test_device,tsan/build,env TAPEGRAD_SHARD=2/16 $(FORWARD) build/tsan/test/test_device)
 $(call suites,arm64,arm64/build,$(ARM64_RUN),$(ARM64_SUITES))
 $(call add_step,arm64/test_ops,arm64/build,env TAPEGRAD_SHARD=1/4 $(ARM64_RUN)test_ops)

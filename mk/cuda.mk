@@ -77,7 +77,7 @@ hot: $(B)/hot/hot_rows.ptx
 EMU_OBJECTS := $(if $(EMU_UNITS),$(UNITS:%=$(B)/emu/units/%.o) $(NOT_IN_UNITS:%=$(B)/emu/%.o),\
                  $(CU_SOURCES:src/cuda/%.cu=$(B)/emu/%.o)) \
                $(patsubst test/cuemu/%.cpp,$(B)/emu/%.o,$(wildcard test/cuemu/*.cpp test/cuemu/library/*.cpp))
-EMU_DEBUG   ?= -g
+EMU_DEBUG   ?= -g1
 EMU_FLAGS   := $(CU_FLAGS) -DDEVICE_NAME='"emu"' -Itest -Itest/cuemu/shim $(EMU_DEBUG) -fPIC \
                -fvisibility=hidden -ffp-contract=off -Wall -Wextra -Werror
 EMU_OPT     ?= -O1

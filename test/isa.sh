@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: isa.sh BUILD SET...}
 shift
-suites="test_ops test_ops_layout test_golden test_gemm test_specials test_promotion test_reduce test_narrow
+suites="test_ops test_ops_layout test_golden test_specials test_promotion test_reduce test_narrow
     test_lengths"
 [ "$(gcc -dumpmachine | cut -d- -f1)" = x86_64 ] || { echo "isa.sh: x86-64 only"; exit 0; }
 best=$("$build/tapegrad" info | sed -n 's/^cpu  *//p')

@@ -15,7 +15,7 @@ if [ -z "$nvcc" ]; then
     exit 0
 fi
 mkdir -p "$1/hot"
-ptx="-gencode arch=compute_90,code=compute_90" quick="-O1 -Xcicc -O1 -Xptxas -O0"
+ptx="-gencode arch=compute_90,code=compute_90" quick="-O0 -Xcicc -O0 -Xptxas -O0"
 make -s B="$1" CUDA_ARCHS=90 NVCC="$nvcc" CUDA_UNITS=1 CUDA_SQUEEZE=none CUDA_OPT="$quick" CUDA_ROWS="$ptx" \
     CUDA_HOT_CODE="$ptx" CUDA_HOT="$quick --keep --keep-dir $1/hot" cuda hot
 plugin=$1/libtapegrad_cuda.so

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit 1
 B=${B:-build/gpu} dry='' device=cuda:0
 if [ "${1:-}" = --dry ]; then
     dry=1 device=emu:0 B=${2:?usage: gpu_check.sh --dry BUILD}
-    export CUEMU_ORDER=fwd TAPEGRAD_SHARD=1/32
+    export CUEMU_ORDER=fwd CUEMU_GUARD=8 TAPEGRAD_SHARD=1/32
     shift 2
 fi
 until=$(($(date +%s) + ${1:-900}))

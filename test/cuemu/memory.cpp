@@ -53,17 +53,24 @@ static char *range = reserve();
 static size_t reached;            /* of the range, up to here: whole pages */
 static std::vector<Alloc> unread; /* fresh blocks: NaN, so that a read before a write shows */
 static int exec_depth;
+static bool open_to_host;
+static unsigned runs, guard = 1; /* of so many runs one forbids it again; which ones follows no period */
 
 static void protect(size_t from, size_t to, bool on)
 {
     if (to > from) mprotect(range + from, to - from, on ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
+void set_guard(unsigned of) { guard = of ? of : 1; }
+
 void expose(bool on)
 {
     if (dry) return;
     if (on ? exec_depth++ : --exec_depth) return;
-    protect(0, reached, on);
+    if (on != open_to_host && (on || (runs++ * 2654435761u >> 16) % guard == 0)) {
+        protect(0, reached, on);
+        open_to_host = on;
+    }
     for (const Alloc &m : unread) memset((void *)m.p, 0xff, m.n);
     unread.clear();
 }
@@ -93,7 +100,7 @@ static void *device_block(size_t n)
         const size_t was = reached;
         if (!reached) forget(range, APART); /* a report of TSan's walks down to something that it knows */
         reach((end + PAGES - 1) / PAGES * PAGES);
-        if (exec_depth) protect(was, reached, true);
+        if (open_to_host) protect(was, reached, true);
         if (__asan_poison_memory_region) __asan_poison_memory_region(range + was, reached - was);
     }
     return (void *)at;

@@ -29,6 +29,7 @@ static bool eager;
 static bool init()
 {
     if (const char *o = getenv("CUEMU_ORDER")) set_order(o);
+    if (const char *g = getenv("CUEMU_GUARD")) set_guard((unsigned)atoi(g));
     if (const char *e = getenv("CUEMU_STREAMS")) eager = !strcmp(e, "eager");
     streams.push_back(&null_stream);
     return true;

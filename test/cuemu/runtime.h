@@ -66,6 +66,7 @@ void drain_all();
 /* memory.cpp: the block that holds p; may the host's view of device memory change? */
 const Alloc *find(const void *p);
 void expose(bool on);
+void set_guard(unsigned of); /* CUEMU_GUARD */
 /* graphs.cpp: is this a call that a capture forbids?  It ends the capture, then.  of: the stream that is
  * waited for; NULL: a call that some captures allow. */
 bool forbidden(const cuemuStream *of);
