@@ -71,7 +71,7 @@ static void gelu_a_f32(ARGS)
 
 #ifdef __AVX512F__
 /* y, but by the C library in the lanes that are hard. */
-static __attribute__((noinline)) Vd with_hard(Vd y, Vd a, Vd b, unsigned hard)
+static __attribute__((noinline, cold)) Vd with_hard(Vd y, Vd a, Vd b, unsigned hard)
 {
     double base[8], power[8], result[8];
     _mm512_storeu_pd(base, a), _mm512_storeu_pd(power, b), _mm512_storeu_pd(result, y);
@@ -153,22 +153,24 @@ ROW_OF_16(log10)
 ROW_OF_16(tanh)
 ROW_OF_16(erfc)
 
-/* Of vectors with a number beyond VM_NEAR these lanes as the row has them. */
+/* y, but by the C library in the lanes that are far. */
+static __attribute__((noinline, cold)) Vm with_far(Vm x, Vm y, unsigned far, double (*f)(double))
+{
+    float v[16], result[16];
+    _mm512_storeu_ps(v, x), _mm512_storeu_ps(result, y);
+    for (; far; far &= far - 1) {
+        const int i = __builtin_ctz(far);
+        result[i] = (float)f((double)v[i]);
+    }
+    return _mm512_loadu_ps(result);
+}
+
 #define SINE_OF_16(name)                                                                  \
-    static __attribute__((noinline)) Vm name##_far(Vm x, Vm near, __mmask16 far)          \
-    {                                                                                     \
-        float v[16], y[16];                                                               \
-        _mm512_storeu_ps(v, x);                                                           \
-        for (int i = 0; i < 16; i++) y[i] = vm_##name##_f32(v[i]);                        \
-        for (int i = 0; i < 16; i++)                                                      \
-            if (vm_trig_needs_slow_f32(v[i])) y[i] = vm_##name##_slow_f32(v[i]);          \
-        return _mm512_mask_mov_ps(near, far, _mm512_loadu_ps(y));                         \
-    }                                                                                     \
     INLINE Vm name##_any(Vm x)                                                            \
     {                                                                                     \
         const __mmask16 far = _mm512_cmp_ps_mask(vm_abs(x), vm_all(VM_NEAR), _CMP_GT_OQ); \
         const Vm near = vm_##name(x);                                                     \
-        return far ? name##_far(x, near, far) : near;                                     \
+        return far ? with_far(x, near, far, name) : near;                                 \
     }                                                                                     \
     static void name##_y_16(ARGS)                                                         \
     {                                                                                     \

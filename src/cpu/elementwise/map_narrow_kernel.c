@@ -112,47 +112,68 @@ static void rpow_y_f32(ARGS)
 }
 
 #ifdef __AVX512F__
-static void erfinv_y_16(ARGS)
+#define ROW_OF_16(name)                          \
+    static void name##_y_16(ARGS)                \
+    {                                            \
+        (void)b, (void)y, (void)g, (void)params; \
+        vm_map(n, out, a, vm_##name);            \
+    }
+ROW_OF_16(erfinv)
+ROW_OF_16(ndtr)
+
+/* The lanes below eps, and those above 1 - eps; none where eps < 0. */
+INLINE __mmask16 below(Vm x, double eps)
 {
-    (void)b, (void)y, (void)g, (void)params;
-    vm_map(n, out, a, vm_erfinv);
+    return _mm512_cmp_ps_mask(x, vm_all(eps < 0 ? -INFINITY : (float)eps), _CMP_LT_OQ);
 }
 
-static void ndtr_y_16(ARGS)
+INLINE __mmask16 above(Vm x, double eps)
 {
-    (void)b, (void)y, (void)g, (void)params;
-    vm_map(n, out, a, vm_ndtr);
+    const float high = (float)(1 - eps), held = (double)high > 1 - eps ? nextafterf(high, 0) : high;
+    return _mm512_cmp_ps_mask(x, vm_all(eps < 0 ? INFINITY : held), _CMP_GT_OQ);
 }
 
-/* Below eps >= 0, and above 1 - eps, what they give. */
+/* There what eps and 1 - eps give, and no gradient. */
 static void logit_y_16(ARGS)
 {
     const double eps = params[0];
-    const float above = (float)(1 - eps), *x = a;
-    const Vm low = vm_all(eps < 0 ? -INFINITY : (float)eps);
-    const Vm high = vm_all(eps < 0 ? INFINITY : (double)above > 1 - eps ? nextafterf(above, 0) : above);
     const Vm least = vm_all(eps < 0 ? 0 : (float)log(eps / (1 - eps)));
-    float *r = out;
     (void)b, (void)y, (void)g;
-    for (; n > 0; n -= 16, r += 16, x += 16) {
-        const __mmask16 lanes = vm_lanes(n);
-        const Vm v = _mm512_maskz_loadu_ps(lanes, x);
-        const Vm z = _mm512_mask_mov_ps(vm_logit(v), _mm512_cmp_ps_mask(v, low, _CMP_LT_OQ), least);
-        const __mmask16 beyond = _mm512_cmp_ps_mask(v, high, _CMP_GT_OQ);
-        _mm512_mask_storeu_ps(r, lanes, _mm512_mask_sub_ps(z, beyond, vm_all(0), least));
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 lanes = vm_lanes(n - i);
+        const Vm x = _mm512_maskz_loadu_ps(lanes, (const float *)a + i);
+        const Vm z = _mm512_mask_mov_ps(vm_logit(x), below(x, eps), least);
+        _mm512_mask_storeu_ps((float *)out + i, vm_lanes(n - i),
+                              _mm512_mask_sub_ps(z, above(x, eps), vm_all(0), least));
+    }
+}
+
+static void logit_a_16(ARGS)
+{
+    const double eps = params[0], from = eps < 0 ? 0 : eps;
+    (void)b, (void)y;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 lanes = vm_lanes(n - i);
+        const Vm x = _mm512_maskz_loadu_ps(lanes, (const float *)a + i);
+        const Vm dy = _mm512_maskz_loadu_ps(lanes, (const float *)g + i);
+        const Vm z = _mm512_div_ps(dy, vm_abs(_mm512_mul_ps(x, _mm512_sub_ps(vm_all(1), x))));
+        const __mmask16 beyond = below(x, from) | above(x, from);
+        _mm512_mask_storeu_ps((float *)out + i, vm_lanes(n - i),
+                              _mm512_mask_mov_ps(z, beyond, vm_all(eps < 0 ? NAN : 0)));
     }
 }
 #define row_erfinv_y_f32 erfinv_y_16
 #define row_ndtr_y_f32 ndtr_y_16
 #define row_logit_y_f32 logit_y_16
+#define row_logit_a_f32 logit_a_16
 #else /* in double */
 #define row_erfinv_y_f32 NULL
-#define row_erfinv_a_f32 NULL
 #define row_ndtr_y_f32 NULL
-#define row_ndtr_a_f32 NULL
 #define row_logit_y_f32 NULL
 #define row_logit_a_f32 NULL
 #endif
+#define row_erfinv_a_f32 NULL
+#define row_ndtr_a_f32 NULL
 
 /* In the places of their rows' loops; celu is right to the last bit by way of double. */
 #define row_celu_y_f32 NULL

@@ -155,12 +155,12 @@ VM_FN Vm vm_table(const float *table, Vm x, Vm low, Vm *rest)
 }
 
 /* e^(x^2), erfc(x) times that, 2^-28 */
-/* the same of x / sqrt 2, / 2 */
 
-/* e^-(a^2 share) times the table's function of a = |x| <= most; a^2 is two floats, e^-a^2 = 2^n (1 + part) */
-VM_FN Vm vm_tail(Vm x, const float *table, float share, float most)
+/* erfc(a) of a = |x| or, if half, erfc(a / sqrt 2) / 2; a <= most.  a^2 and a / sqrt 2 are two floats,
+ * e^-a^2 = 2^n (1 + part). */
+VM_FN Vm vm_tail(Vm x, int half, float most)
 {
-    const Vm a = _mm512_min_ps(vm_all(most), vm_abs(x)), b = _mm512_mul_ps(a, vm_all(-share));
+    const Vm a = _mm512_min_ps(vm_all(most), vm_abs(x)), b = _mm512_mul_ps(a, vm_all(half ? -.5f : -1));
     const Vm h = _mm512_mul_ps(a, b), l = _mm512_fmsub_ps(a, b, h);
     const Vm n = _mm512_sub_ps(vm_fmac(h, vm_all(0x1.715476p+0f), VM_ROUND_F32), vm_all(VM_ROUND_F32));
     const Vm r = vm_fma(n, vm_all(-0x1.62e4p-1f), h), r_low = vm_fma(n, vm_all(-0x1.7f7d1cp-20f), l);
@@ -170,23 +170,26 @@ VM_FN Vm vm_tail(Vm x, const float *table, float share, float most)
     p = vm_fmac(p, t, 0x1.55548cp-3f);
     p = vm_fmac(p, t, 0x1.fffffcp-2f);
     const Vm curve = vm_fma(_mm512_mul_ps(t, t), p, r_low), part = _mm512_add_ps(r, curve);
-    Vm rest, y = vm_table(table, a, vm_all(0), &rest);
+    const Vm root = vm_all(0x1.6a09e6p-1f), at = half ? _mm512_mul_ps(a, root) : a;
+    const Vm at_high = _mm512_fnmadd_ps(a, vm_all(0x1.9fcef4p-27f), _mm512_fnmadd_ps(a, root, at));
+    Vm rest, y = vm_table(vm_erfc_table[0][0], at, half ? at_high : vm_all(0), &rest);
     const Vm high = _mm512_add_ps(y, rest), lost = _mm512_sub_ps(curve, _mm512_sub_ps(part, r));
     const Vm low = vm_fma(high, lost, _mm512_sub_ps(rest, _mm512_sub_ps(high, y)));
-    return _mm512_scalef_ps(_mm512_add_ps(high, vm_fma(high, part, low)), n);
+    return _mm512_scalef_ps(_mm512_add_ps(high, vm_fma(high, part, low)),
+                            half ? _mm512_sub_ps(n, vm_all(1)) : n);
 }
 
 /* erfc(x) = 2 - erfc(-x) */
 VM_FN Vm vm_erfc(Vm x)
 {
-    const Vm y = vm_tail(x, vm_erfc_table[0][0], 1, 10.4f);
+    const Vm y = vm_tail(x, 0, 10.4f);
     return _mm512_mask_sub_ps(y, _mm512_cmp_ps_mask(x, vm_all(0), _CMP_LT_OQ), vm_all(2), y);
 }
 
 /* ndtr(x) = 1 - ndtr(-x) */
 VM_FN Vm vm_ndtr(Vm x)
 {
-    const Vm y = vm_tail(x, vm_ndtr_table[0][0], .5f, 14.5f);
+    const Vm y = vm_tail(x, 1, 14.5f);
     return _mm512_mask_sub_ps(y, _mm512_cmp_ps_mask(x, vm_all(0), _CMP_GT_OQ), vm_all(1), y);
 }
 
