@@ -485,8 +485,13 @@ static int everything(const Case *c)
     TensorScope scope = tensor_scope_open();
     Module *m = make_with(c, TENSOR_F32);
     Tensor *y = m && runs(c) ? forward(c, m, TENSOR_F32) : NULL;
-    if (y && tensor_requires_grad(y)) tensor_backward(tensor_sum(y));
-    if (m) nn_state_dict(m), nn_to(m, TENSOR_F64);
+    if (y && tensor_requires_grad(y)) assert_true((tensor_backward(tensor_sum(y)) == 0) == !tensor_error());
+    if (m) {
+        nn_state_dict(m);
+        const bool failed_before = tensor_error();
+        const int status = nn_to(m, TENSOR_F64);
+        assert_true(failed_before || (status == 0) == !tensor_error());
+    }
     nn_free(m);
     tensor_scope_close(scope);
     return tensor_error() ? -1 : 0;

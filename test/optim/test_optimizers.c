@@ -327,6 +327,7 @@ static bool allocation_fails(int n, int (*fn)(Run *r, TensorDict dict), Run *r, 
     bool failed = tensor_debug_allocation_failed();
     tensor_debug_fail_allocation(0, false);
     assert_true(status == 0 || failed);
+    assert_true((status == 0) == !tensor_error()); /* it tells of what failed, and of nothing else */
     if (status) assert_status_error(status, TENSOR_ENOMEM);
     return failed;
 }

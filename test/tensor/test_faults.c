@@ -41,13 +41,22 @@ static void mlp_begin(Tensor **leaf)
     leaf[2] = parameter(SHAPE(3, 8)), leaf[3] = parameter(SHAPE(3));
 }
 
+/* Where there was no error before, a status tells of one, and of nothing else. */
+static int told(int status)
+{
+    if ((status == 0) != !tensor_error())
+        FAILS("status %d, and the error is %d", status, tensor_error_code());
+    return status;
+}
+#define TOLD(call) (tensor_error() ? (call) : told(call))
+
 static int mlp(Tensor **leaf, double *loss)
 {
     Tensor *x = data(SHAPE(6, 5)),
            *target = tensor_from_data((int64_t[]){ 0, 2, 1, 1, 0, 2 }, SHAPE(6), TENSOR_I64);
     Tensor *h = tensor_relu(tensor_linear(x, leaf[0], leaf[1]));
     Tensor *l = tensor_cross_entropy(tensor_linear(h, leaf[2], leaf[3]), target);
-    if (tensor_backward(l)) return -1;
+    if (TOLD(tensor_backward(l))) return -1;
     *loss = tensor_item(l);
     return 0;
 }
@@ -63,7 +72,7 @@ static int views(Tensor **leaf, double *loss)
     tensor_sigmoid_(column);
     tensor_add_(y, tensor_flip(y, DIMS(0)));
     Tensor *l = tensor_add(tensor_sum(tensor_square(y)), tensor_sum(tensor_exp(row)));
-    if (tensor_error() || tensor_backward(l)) return -1;
+    if (tensor_error() || TOLD(tensor_backward(l))) return -1;
     *loss = tensor_item(l);
     return 0;
 }
@@ -80,7 +89,7 @@ static int penalty(Tensor **leaf, double *loss)
     Tensor *g = tensor_gradients(y, x, .create_graph = true);
     Tensor *l =
         tensor_add(y, tensor_mean(tensor_square(tensor_sub_scalar(tensor_sum(tensor_square(g), 1), 1))));
-    if (tensor_backward(l)) return -1;
+    if (TOLD(tensor_backward(l))) return -1;
     *loss = tensor_item(l);
     return 0;
 }
@@ -97,7 +106,7 @@ static int recurrent(Tensor **leaf, double *loss)
     Tensor *y = tensor_lstm(x, NULL, NULL, TENSOR_LIST(leaf, 4), .c_n = &c_n);
     Tensor *g = tensor_gradients(tensor_sum(y), x, .create_graph = true);
     Tensor *l = tensor_add(tensor_sum(tensor_square(g)), tensor_sum(c_n));
-    if (tensor_backward(l)) return -1;
+    if (TOLD(tensor_backward(l))) return -1;
     *loss = tensor_item(l);
     return 0;
 }
@@ -113,7 +122,7 @@ static int hooked(Tensor **leaf, double *loss)
     Tensor *h = tensor_exp(leaf[0]), *y = tensor_matmul(h, tensor_reshape(leaf[1], SHAPE(3, 1)));
     if (!y || tensor_retain_grad(h) || tensor_register_hook(h, halve, NULL) < 0) return -1;
     int id = tensor_register_hook(leaf[1], halve, NULL);
-    int status = id < 0 ? -1 : tensor_backward(y, data(SHAPE(4, 1)));
+    int status = id < 0 ? -1 : TOLD(tensor_backward(y, data(SHAPE(4, 1))));
     Tensor *kept = tensor_grad(h);
     *loss = status ? 0 : tensor_item(tensor_sum(kept));
     if (id >= 0) tensor_remove_hook(leaf[1], id);
@@ -135,7 +144,7 @@ static int attention(Tensor **leaf, double *loss)
                                                     .is_causal = true, .weights = &weights);
     Tensor *l =
         tensor_sum(tensor_square(tensor_group_norm(tensor_add(y, tensor_instance_norm(z)), 1, .eps = 1)));
-    if (tensor_backward(l)) return -1;
+    if (TOLD(tensor_backward(l))) return -1;
     *loss = tensor_item(l);
     return 0;
 }
