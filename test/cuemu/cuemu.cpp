@@ -91,7 +91,16 @@ static std::vector<Fiber> F;
 static std::vector<Warp> W;
 static std::vector<unsigned> order;
 static std::vector<char *> idle; /* stacks; the last that a thread left is in the cache */
-static unsigned turn, turn_end;  /* of `order`: who runs, and where its warp ends */
+/* TSan's fibers of threads that ended, with their stacks.  A later kernel of the same host thread takes them
+ * again, as it comes after them anyway; another block of the same kernel does not, as that would order the two. */
+struct Ended {
+    void *tsan;
+    char *stk;
+};
+static std::vector<Ended> ended, reusable;
+static void *reusable_by; /* the host thread */
+static const size_t MOST_ENDED = 2048;
+static unsigned turn, turn_end; /* of `order`: who runs, and where its warp ends */
 static Ctx mainctx;
 static Fiber *cur;
 static unsigned nthr, n_done, n_bar;
@@ -169,7 +178,7 @@ static void to_main()
     if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(me->fake, &main_stk, &main_stkn);
 }
 
-static uintptr_t kernel_sync;
+static uintptr_t kernel_sync, start_sync;
 static void check_warp(Warp &w);
 static void enter(Fiber &f)
 {
@@ -194,6 +203,7 @@ static bool next_begins()
 
 static void fiber_main()
 {
+    hb_acquire(start_sync);
     if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(nullptr, &main_stk, &main_stkn);
     do {
         L->body();
@@ -228,13 +238,42 @@ static void leave_stack(Fiber &f)
 static void begin(Fiber &f)
 {
     f.begun = true;
-    f.stk = stack();
+    const bool again = !reusable.empty();
+    if (again) {
+        f.tsan = reusable.back().tsan, f.stk = reusable.back().stk;
+        reusable.pop_back();
+    } else {
+        f.stk = stack();
+    }
     /* Staggered: equal offsets would share cache sets. */
     ctx_make(f.ctx, f.stk, STK - (uintptr_t)f.stk / STK % 32 * 320, fiber_main);
-    if (__tsan_create_fiber) {
+    if (__tsan_create_fiber && !again) {
         forget(f.stk + STK - (16 << 10), 16 << 10);
         f.tsan = __tsan_create_fiber(0);
     }
+}
+
+/* After its block, also one that was abandoned: a fiber that did not end is not taken again. */
+static void end_fiber(Fiber &f)
+{
+    if (f.tsan && f.st == DONE && ended.size() < MOST_ENDED) {
+        ended.push_back(Ended{ f.tsan, f.stk });
+    } else {
+        leave_stack(f);
+        if (f.tsan) __tsan_destroy_fiber(f.tsan);
+    }
+    f.stk = nullptr, f.tsan = nullptr;
+}
+
+static void forget_reusable(void *host)
+{
+    if (reusable_by == host) return;
+    for (const Ended &e : reusable) {
+        __tsan_destroy_fiber(e.tsan);
+        idle.push_back(e.stk);
+    }
+    reusable.clear();
+    reusable_by = host;
 }
 
 static void resume(Fiber &f)
@@ -454,6 +493,7 @@ static void run_block()
     start_warps();
     poison_shared();
     if (L->shared) poison_dynamic(L->shared);
+    hb_release(start_sync);
     for (unsigned t = 0; t < nthr; t++) start_fiber(F[t]);
     shuffle();
     while (n_done < nthr && !failed) {
@@ -462,11 +502,7 @@ static void run_block()
         if (!ran) report_deadlock();
         if (ord_kind == 'r') shuffle();
     }
-    for (unsigned t = 0; t < nthr; t++) {
-        leave_stack(F[t]); /* of a block that was abandoned, too */
-        if (F[t].tsan) __tsan_destroy_fiber(F[t].tsan);
-        F[t].tsan = nullptr;
-    }
+    for (unsigned t = 0; t < nthr; t++) end_fiber(F[t]);
 }
 
 bool run_grid(const Launch &l)
@@ -487,6 +523,8 @@ bool run_grid(const Launch &l)
     number_threads();
     begin_shared();
     main_tsan = __tsan_get_current_fiber ? __tsan_get_current_fiber() : nullptr;
+    forget_reusable(main_tsan);
+    start_sync = new_sync();
     uint64_t n = (uint64_t)l.g.x * l.g.y * l.g.z, off = ord_kind == 'r' ? rng % n : 0;
     for (uint64_t i = 0; i < n && !failed; i++) {
         uint64_t b = ord_kind == 'b' ? n - 1 - i : (i + off) % n;
@@ -495,6 +533,8 @@ bool run_grid(const Launch &l)
     }
     end_shared();
     hb_acquire(kernel_sync);
+    reusable.insert(reusable.end(), ended.begin(), ended.end());
+    ended.clear();
     L = nullptr;
     return !failed;
 }
