@@ -85,8 +85,8 @@ $(LEAN:%.c=$(B)/%.o): FILE = $(SMALL)
 $(COLD:%.c=$(B)/%.o): FILE = $(if $(filter -O3,$(FAST)),$(SMALLEST),$(UNCHECKED))
 # Where FAST is less, as for checkers and qemu, -O0 compiles in half the time; what every call, failing
 # allocations and gradchecks run stays fast.
-ALWAYS_RUN := $(addprefix %/,dict.c error.c formula.c gemm.c gemm_device.c matrix_product.c optim.c registry.c \
-              rnn_layer.c run.c shape_op.c)
+ALWAYS_RUN := $(addprefix %/,dict.c error.c formula.c gemm.c gemm_device.c matrix_product.c optim.c \
+              registry.c rnn_layer.c run.c shape_op.c)
 $(patsubst %.c,$(B)/%.o,$(filter-out src/trace/% src/check/% $(ALWAYS_RUN),$(COLD))): UNCHECKED = -O0
 $(B)/%.o: %.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@ && $(RENAME)
 define isa_rule

@@ -18,10 +18,11 @@ SHARED_OBJECTS := $(SHARED_TEST:%.c=$(B)/%.o)
 TEST_LINK := $(if $(X86_64),$(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(COMMA)--threads=1$(COMMA)-O0))
 vpath test_%.c $(sort $(dir $(SUITE_SOURCES)))
 
-# -O0 compiles a suite in half the time; those with loops of their own are optimized.
+# -O0 compiles a suite in half the time; those with loops of their own are optimized.  Some of these look at
+# numbers of one type as another.
 LOOPS   := test_accuracy test_gemm test_gemm_amx test_vecmath test_copy test_conv test_conv_blocks
 $(B)/test/%.o: MUST += $(SEE)
-$(B)/test/%.o: FILE = -Itest $(if $(filter $(LOOPS:%=%.o),$(@F)),,-O0)
+$(B)/test/%.o: FILE = -Itest $(if $(filter $(LOOPS:%=%.o),$(@F)),-fno-strict-aliasing,-O0)
 $(B)/test/%.o: test/%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@
 $(B)/test/test_%.o: test_%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@
 ifeq ($(SEEN),$(B)/test/libtapegrad_seen.so)
