@@ -92,7 +92,7 @@ static std::vector<Warp> W;
 static std::vector<unsigned> order;
 static std::vector<char *> idle; /* stacks; the last that a thread left is in the cache */
 /* TSan's fibers of threads that ended, with their stacks.  A later kernel of the same host thread takes them
- * again, as it comes after them anyway; another block of the same kernel does not, as that would order both. */
+ * again, as it comes after them anyway.  Another block of the same kernel does not: that would order the two. */
 struct Ended {
     void *tsan;
     char *stk;
