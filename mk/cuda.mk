@@ -87,15 +87,23 @@ emu: $(B)/libtapegrad_emu.so
 # What instantiates most kernels, of which a test runs few, takes a fifth of the time to compile so.
 SELDOM_RUN := $(ROW_FILES) list sequence/attention_halves
 $(SELDOM_RUN:%=$(B)/emu/%.o): EMU_OPT = -O0
-EMU_CU      = @mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) $(EMU_OPT) $(EMU_SAN) \
-                -MMD -MP -x c++ -c $< -o $@
-$(B)/emu/%.o: src/cuda/%.cu $(B)/flags.emu ; $(EMU_CU)
-$(B)/emu/units/%.o: $(B)/units/%.cu $(B)/flags.emu ; $(EMU_CU)
+# nvcc reads cuda_runtime.h before each file, unasked; here it is read once for each way to compile.
+EMU_CHECKED := $(if $(EMU_SAN),.checked)
+EMU_RUNTIME := $(patsubst %,$(B)/emu/runtime%.pch,$(sort -O2 -O2$(EMU_CHECKED) -O0$(EMU_CHECKED) \
+                 $(filter -O%,$(EMU_OPT))$(EMU_CHECKED)))
+$(B)/emu/runtime%.pch: test/cuemu/shim/cuda_runtime.h $(B)/flags.emu
+	@mkdir -p $(@D) && $(CLANGXX) $(EMU_FLAGS) $(basename $*) $(if $(suffix $*),$(EMU_SAN)) \
+	    -MMD -MP -MF $(@:.pch=.d) -x c++-header $< -o $@
+EMU_COMPILE = @mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -MMD -MP -x c++ -c $< -o $@ \
+                -include-pch $(B)/emu/runtime
+EMU_CU      = $(EMU_COMPILE)$(filter -O%,$(EMU_OPT))$(EMU_CHECKED).pch $(EMU_OPT) $(EMU_SAN)
+$(B)/emu/%.o: src/cuda/%.cu $(EMU_RUNTIME) $(B)/flags.emu ; $(EMU_CU)
+$(B)/emu/units/%.o: $(B)/units/%.cu $(EMU_RUNTIME) $(B)/flags.emu ; $(EMU_CU)
 # What the libraries do is checked as what kernels do.
-$(B)/emu/library/%.o: EMU_CHECK = $(EMU_SAN)
+$(B)/emu/library/%.o: EMU_CHECK = $(EMU_CHECKED).pch $(EMU_SAN)
 $(B)/emu/library/nvrtc.o: EMU_CHECK += -DCUEMU_CXX='"$(CLANGXX)"'
-$(B)/emu/%.o: test/cuemu/%.cpp $(B)/flags.emu
-	@mkdir -p $(@D) && echo "  EMU  $@" && $(CLANGXX) $(EMU_FLAGS) -O2 $(EMU_CHECK) -MMD -MP -c $< -o $@
+$(B)/emu/%.o: EMU_CHECK = .pch
+$(B)/emu/%.o: test/cuemu/%.cpp $(EMU_RUNTIME) $(B)/flags.emu ; $(EMU_COMPILE)-O2$(EMU_CHECK) -O2
 $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
 	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -ldl -o $@ \
 	    -Wl,--version-script=test/cuemu/export.map $(if $(EMU_SAN),,-Wl,-z,defs) \
