@@ -91,8 +91,9 @@ static std::vector<Fiber> F;
 static std::vector<Warp> W;
 static std::vector<unsigned> order;
 static std::vector<char *> idle; /* stacks; the last that a thread left is in the cache */
-/* TSan's fibers of threads that ended, with their stacks.  A later kernel of the same host thread takes them
- * again, as it comes after them anyway.  Another block of the same kernel does not: that would order the two. */
+/* TSan's fibers of threads that ended, with their stacks.  A later kernel of the same host thread takes
+ * them again, as it comes after them anyway.  Another block of a kernel does not: that would order both.
+ */
 struct Ended {
     void *tsan;
     char *stk;
