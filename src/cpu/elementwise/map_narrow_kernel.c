@@ -144,7 +144,7 @@ static void logit_y_16(ARGS)
         const Vm x = _mm512_maskz_loadu_ps(lanes, (const float *)a + i);
         const Vm z = _mm512_mask_mov_ps(vm_logit(x), below(x, eps), least);
         _mm512_mask_storeu_ps((float *)out + i, vm_lanes(n - i),
-                              _mm512_mask_sub_ps(z, above(x, eps), vm_all(0), least));
+                              _mm512_mask_sub_ps(z, above(x, eps) & ~below(x, eps), vm_all(0), least));
     }
 }
 

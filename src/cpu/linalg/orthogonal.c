@@ -309,7 +309,7 @@ static int both_sides(const Reduction *r)
     TYPED(transpose_part)(r->turned + n, n, r->x, m, n, n - 1);
     TYPED(transpose_into)(r->right, r->bvt, n, n);
     room.a = r->turned, room.m = n, room.tau += n;
-    room.tau[0] = 0;
+    room.tau[0] = 0, memset(r->turned, 0, (size_t)n * sizeof *r->turned);
     return apply_all(&room, n, r->right, n, false);
 }
 

@@ -207,7 +207,7 @@ static double near_one(REAL *x, int64_t n)
 
 REAL TYPED(reflect)(REAL *x, int64_t n)
 {
-    const REAL safe = sizeof safe == 8 ? (REAL)0x1p800 : (REAL)0x1p80;
+    const REAL safe = sizeof safe == 8 ? (REAL)0x1p500 : (REAL)0x1p80;
     REAL squares = TYPED(dot_line)(x + 1, x + 1, n - 1);
     double unit = 1;
     if (!(squares > 1 / safe && squares < safe && MAGNITUDE(x[0]) < safe)) {

@@ -325,8 +325,8 @@ VM_FN Vd vd_log(Vd x, Vd *rest)
     low = _mm512_fmadd_pd(_mm512_mul_pd(r, z), p, _mm512_add_pd(low, s_low));
     const Vd high = _mm512_fmadd_pd(k, vd_all(0x1.62e42fefa2000p-1), vd_pick(vd_log_high[0], i));
     const Vd l = _mm512_add_pd(high, s), l_low = _mm512_add_pd(_mm512_sub_pd(high, l), s);
-    low = _mm512_add_pd(low, _mm512_add_pd(l_low, vd_pick(vd_log_low[0], i)));
-    low = _mm512_fmadd_pd(k, vd_all(0x1.9ef35793c7673p-41), low);
+    const Vd table = _mm512_fmadd_pd(k, vd_all(0x1.9ef35793c7673p-41), vd_pick(vd_log_low[0], i));
+    low = _mm512_add_pd(low, _mm512_add_pd(l_low, table));
     const Vd y = _mm512_add_pd(l, low);
     *rest = _mm512_sub_pd(low, _mm512_sub_pd(y, l));
     return y;
