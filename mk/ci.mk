@@ -63,9 +63,10 @@ $(call suites,arm64,arm64/build,$(ARM64_RUN),$(ARM64_SUITES))
 $(call add_step,arm64/test_ops,arm64/build,env TAPEGRAD_SHARD=1/4 $(ARM64_RUN)test_ops)
 $(call add_step,arm64/test_ops_grad,arm64/build,env TAPEGRAD_SHARD=1/8 $(ARM64_RUN)test_ops_grad)
 
-# The kernels of the instruction sets below the machine's best.
+# The kernels of the instruction sets below the machine's best, and what of the best no suite compiles.
 $(call add_step,isa/base,gcc/build,test/isa.sh build base)
 $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
+$(call add_step,isa/avx512,gcc/build,test/isa.sh build avx512)
 
 # ---- the CUDA sources -------------------------------------------------------------------------
 # One order of threads in full, the others over a part of the ops.

@@ -49,8 +49,8 @@ typedef double Vf64 __attribute__((vector_size(BYTES)));
 typedef float Uf32 __attribute__((vector_size(BYTES), aligned(4), may_alias));
 typedef double Uf64 __attribute__((vector_size(BYTES), aligned(8), may_alias));
 
-/* fma_: x * y + z.  all_: one value in every lane.  mask_: the first n lanes.  get_, put_: masked access,
- * zeros in the lanes that are not read. */
+/* fma_: x * y + z.  all_: one value in every lane.  mask_: the first n lanes.  get_, put_: masked access to
+ * one lane or more, zeros in those that are not read. */
 #if defined __AVX512F__
 
 typedef __mmask16 Mf32;

@@ -20,6 +20,7 @@
 #else
 #include "cpu/math/vecmath.h"
 #endif
+#include "cpu/isa.h"
 #include "cpu/math/special.h"
 
 enum { BLOCK = 1021 }; /* odd, so that vector loops have a tail */
@@ -53,18 +54,21 @@ VM_FN void map_trig(float *y, const float *x, int64_t n, float (*f)(float), floa
 }
 
 /* name, bound in ulp with FMA, bound without */
-#define F32_PLAIN(X)                                                                             \
-    X(exp, 1.05, 1.1)                                                                            \
-    X(exp2, 1, 1.1)                                                                              \
-    X(expm1, 1.4, 1.4)                                                                           \
-    X(log, .85, .85)                                                                             \
-    X(log2, .51, .51)                                                                            \
-    X(log10, .51, .51)                                                                           \
-    X(log1p, .85, .85)                                                                           \
-    X(tanh, 1.5, 1.5)                                                                            \
-    X(sinh, .51, .51)                                                                            \
-    X(cosh, .51, .51) X(erf, 1.1, 1.3) X(erfc, .55, .55) X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) \
-        X(acos, 1.25, 1.25) X(asinh, .51, .51) X(acosh, .51, .51) X(atanh, .51, .51)
+#define F32_PLAIN(X)                                                                                  \
+    X(exp, 1.05, 1.1)                                                                                 \
+    X(exp2, 1, 1.1)                                                                                   \
+    X(expm1, 1.4, 1.4)                                                                                \
+    X(log, .85, .85)                                                                                  \
+    X(log2, .51, .51)                                                                                 \
+    X(log10, .51, .51)                                                                                \
+    X(log1p, .85, .85)                                                                                \
+    X(tanh, 1.5, 1.5)                                                                                 \
+    X(sinh, .51, .51)                                                                                 \
+    X(cosh, .51, .51)                                                                                 \
+    X(erf, 1.1, 1.3)                                                                                  \
+    X(erfc, .55, .55)                                                                                 \
+    X(atan, 1.25, 1.25) X(asin, 1.25, 1.25) X(acos, 1.25, 1.25) X(asinh, .51, .51) X(acosh, .51, .51) \
+        X(atanh, .51, .51)
 #define F32_TRIG(X) X(sin, .51, .51) X(cos, .51, .51) X(tan, .51, .51)
 #define F64_PLAIN(X) \
     X(exp, 1.1, 1.1) X(expm1, 2, 2) X(log, 1, 1) X(log1p, 1.5, 1.5) X(tanh, 2, 2) X(erf, 1.5, 1.5)
@@ -447,6 +451,7 @@ static const struct RowCase {
     double lo, hi, bound_f32, bound_f64;
     enum Unit unit;
     double wider; /* how many times larger f64's interval is; 0: once */
+    double below; /* AVX-512, a smaller bound: of f32, of f64 for pow */
 } row_cases[] = {
     { "exp", expl, NULL, -80, 80, 1.2, 1.2, RESULT, 8.5 },
     { "exp2", exp2l, NULL, -120, 120, 1.2, 0.6, RESULT, 8.5 },
@@ -457,7 +462,7 @@ static const struct RowCase {
     { "log1p", log1pl, NULL, -1, 1e+06, 0.9, 0.9, RESULT },
     { "sin", sinl, NULL, -100000, 100000, 0.6, 0.9, RESULT },
     { "cos", cosl, NULL, -100000, 100000, 0.6, 0.9, RESULT },
-    { "tan", tanl, NULL, -100000, 100000, 0.7, 0.7, RESULT },
+    { "tan", tanl, NULL, -100000, 100000, 0.7, 0.7, RESULT, .below = 0.6 },
     { "asin", asinl, NULL, -1, 1, 1.4, 0.6, RESULT },
     { "acos", acosl, NULL, -1, 1, 1.4, 0.6, RESULT },
     { "atan", atanl, NULL, -1000, 1000, 1.3, 0.6, RESULT },
@@ -468,7 +473,7 @@ static const struct RowCase {
     { "acosh", acoshl, NULL, 1, 100000, 0.6, 2.1, RESULT },
     { "atanh", atanhl, NULL, -1, 1, 0.6, 1.9, RESULT },
     { "erf", erfl, NULL, -4, 4, 1.4, 1.6, RESULT },
-    { "erfc", erfcl, NULL, -5, 8, 1.2, 3.5, RESULT, 3.2 },
+    { "erfc", erfcl, NULL, -5, 8, 1.2, 3.5, RESULT, 3.2, .below = 0.6 },
     { "rsqrt", ref_rsqrt, NULL, 0, 1e+06, 1.8, 1.8, RESULT },
     { "sigmoid", ref_sigmoid, NULL, -80, 80, 2.4, 2.4, RESULT, 8.5 },
     { "logsigmoid", ref_logsigmoid, NULL, -80, 80, 1.7, 1.8, RESULT, 8.5 },
@@ -488,7 +493,7 @@ static const struct RowCase {
     { "lgamma", lgammal, NULL, -30, 1, 0.6, 7, RESULT },
     { "digamma", ref_digamma, NULL, -20, 1e+06, 0.6, 9.6, ONE },
     { "polygamma", ref_polygamma, NULL, -20, 1e+06, 0.6, 6.4, RESULT },
-    { "pow", NULL, powl, 0, 10, 0.6, 1.0, RESULT },
+    { "pow", NULL, powl, 0, 10, 0.6, 1.0, RESULT, .below = 0.6 },
     { "atan2", NULL, atan2l, -10, 10, 0.6, 1.9, RESULT },
     { "hypot", NULL, hypotl, -1e+10, 1e+10, 0.6, 1.2, RESULT },
     { "logaddexp", NULL, ref_logaddexp, -20, 20, 0.9, 1.1, ONE },
@@ -549,6 +554,7 @@ static void test_rows(void **state)
         for (int narrow = 1; narrow >= 0; narrow--) {
             const struct RowCase *c = row_cases + k;
             double worst = 0, at = 0, where = 0, bound = narrow ? c->bound_f32 : c->bound_f64;
+            if (c->below != 0 && cpu_isa() < 2 && narrow == !c->f2) bound = c->below;
             row_seed = k;
             for (int b = 0; b < blocks; b++) {
                 double w = check_row(c, narrow, &at);

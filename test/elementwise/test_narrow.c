@@ -11,6 +11,7 @@
 #include <float.h>
 #include <math.h>
 #include <tapegrad.h>
+#include "cpu/isa.h"
 
 enum { COUNT = 1031, ULPS = 3 };
 
@@ -97,10 +98,13 @@ static void test_floats_are_what_f64_rounds_to(void **state)
 /* Rare rows with a fast form for f32: so many ulp from what f64 has, also where f32 overflows. */
 static void test_fast_forms_round_to_the_nearest(void **state)
 {
-    static const struct {
+    const struct {
         const char *name;
         double ulp;
-    } rows[] = { { "i0", .51 }, { "i1", .51 }, { "erfcx", .51 }, { "ndtr", 1.2 }, { "log_ndtr", .51 } };
+    } rows[] = {
+        { "i0", .51 },       { "i1", .51 },    { "erfcx", .51 }, { "ndtr", cpu_isa() < 2 ? .53 : 1.2 },
+        { "log_ndtr", .51 }, { "erfinv", .6 },
+    };
     static const double special[] = { 0, -0., INFINITY, -INFINITY, NAN, 1e-30, -1e-38, 3e38, -3e38, 8, -8 };
     enum { N = 40000, SPECIAL = sizeof special / sizeof *special };
     static float x[N];
@@ -108,7 +112,7 @@ static void test_fast_forms_round_to_the_nearest(void **state)
     for (int i = 0; i < N; i++)
         x[i] = i < SPECIAL ? (float)special[i]
                : i < N / 4 ? (float)(90. * (i - N / 8) / (N / 8))
-               : i < N / 2 ? (float)ldexp(1 + i % 97 / 97., i % 120 - 100) * (i % 2 ? 1 : -1)
+               : i < N / 2 ? (float)ldexp(1 + i % 97 / 97., i % 160 - 140) * (i % 2 ? 1 : -1)
                            : (float)(12. * (i - 3 * N / 4) / (N / 4));
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         TensorScope scope = tensor_scope_open();

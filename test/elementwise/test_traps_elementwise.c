@@ -105,10 +105,15 @@ TEST(test_logsigmoid_is_stable)
 static Tensor *logit_none(Tensor *x) { return tensor_logit(x, -1); }
 static Tensor *logit_tenth(Tensor *x) { return tensor_logit(x, .125); }
 
+static Tensor *logit_most(Tensor *x) { return tensor_logit(x, .75); }
+
 TEST(test_logit_eps_clamps)
 {
     (void)state;
     unary(logit_none, LIST(0, 1, .5, 1.5), LIST(-INF, INF, 0, NOT), LIST(INF, INF, 4, NOT));
+    unary(logit_most, LIST(.5, .2, .8), LIST(log(3), log(3), -log(3)), LIST(0, 0, 0)); /* x < eps wins */
+    const float *y = tensor_data(logit_most(tensor_from_data((float[]){ .5, .2, .8 }, SHAPE(3), TENSOR_F32)));
+    assert_true(fabs(y[0] - log(3)) < 1e-6 && fabs(y[1] - log(3)) < 1e-6 && fabs(y[2] + log(3)) < 1e-6);
     unary(logit_tenth, LIST(0, 2, .5, .125), LIST(-log(7), log(7), 0, -log(7)), LIST(0, 0, 4, 64. / 7));
 }
 

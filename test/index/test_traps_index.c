@@ -1,5 +1,7 @@
 /* test_traps_index.c - what goes wrong in gather, scatter, masks and embedding elsewhere, one test a trap;
  * and what the functions around their ops do. */
+#include <sys/mman.h>
+#include <unistd.h>
 #include "traps.h"
 
 /* ---- bags ------------------------------------------------------------------------------------ */
@@ -480,6 +482,28 @@ static void counts_and_places(void **state)
     assert_true(has(tensor_bucketize(v, list), SHAPE(3), "1 0 4"));
 }
 
+/* A table that ends where memory does, of widths around those of vectors. */
+static void test_bags_read_nothing_behind_the_table(void **state)
+{
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(memory != MAP_FAILED && mprotect(memory + page, page, PROT_NONE) == 0);
+    for (int dtype = TENSOR_F32; dtype <= TENSOR_F64; dtype++)
+        for (int64_t width = 1; width < 70; width++) {
+            TensorScope scope = tensor_scope_open();
+            const size_t bytes = 3 * (size_t)width * (dtype == TENSOR_F32 ? 4 : 8);
+            Tensor *w =
+                tensor_from_blob(memory + page - bytes, SHAPE(3, width), (TensorDtype)dtype, NULL, NULL);
+            tensor_fill_(w, 2);
+            Tensor *index = tensor_full(SHAPE(1, 2), 2, TENSOR_I64);
+            Tensor *y = tensor_embedding_bag(index, w, .mode = TENSOR_BAG_SUM);
+            assert_true(tensor_item(tensor_amin(y)) == 4 && tensor_item(tensor_amax(y)) == 4);
+            tensor_scope_close(scope);
+        }
+    munmap(memory, 2 * page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +534,7 @@ int main(void)
         TEST(test_max_norm_is_no_part_of_the_graph),
         TEST(test_embedding_bags_may_be_empty),
         TEST(test_bags_of_wide_rows_add_as_rows_do),
+        TEST(test_bags_read_nothing_behind_the_table),
         TEST(test_far_indices_are_out_of_range),
         TEST(test_embedding_bag_offsets_and_weights),
         TEST(test_one_hot_checks_its_range),

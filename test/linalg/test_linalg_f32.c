@@ -68,6 +68,12 @@ static void test_qr_of_extreme_columns(void **state)
                             tensor_div_scalar(a, sizes_of[i]), 0, 1e-13);
         assert_identity(tensor_matmul(tensor_mT(f.q), f.q));
     }
+    for (int i = 0; i < 2; i++) { /* one element far larger than the others of its column */
+        Tensor *a = noise(SHAPE(4, 3), 37);
+        ((double *)tensor_data(a))[0] = i ? 1e160 : 1e240;
+        TensorQr f = tensor_qr(a);
+        assert_identity(tensor_matmul(tensor_mT(f.q), f.q));
+    }
     assert_identity(tensor_matmul(tensor_mT(tensor_qr(tensor_zeros(SHAPE(4, 3), TENSOR_F64)).q),
                                   tensor_qr(tensor_zeros(SHAPE(4, 3), TENSOR_F64)).q));
     assert_true(isnan(tensor_item(tensor_sum(tensor_qr(MAT(2, 1, 0, (double)NAN, 1)).r))));
@@ -104,10 +110,29 @@ static void test_svd_of_low_rank_and_extreme_sizes(void **state)
     }
 }
 
+/* In memory that held NaN before. */
+static void test_svd_in_used_memory(void **state)
+{
+    (void)state;
+    static const int64_t sizes_of[][2] = { { 40, 30 }, { 40, 40 }, { 33, 45 }, { 100, 100 } };
+    for (int i = 0; i < 8; i++) {
+        const int64_t m = sizes_of[i / 2][0], n = sizes_of[i / 2][1];
+        Tensor *a = tensor_to(noise(SHAPE(m, n), 38), i % 2 ? TENSOR_F32 : TENSOR_F64);
+        TensorScope scope = tensor_scope_open();
+        for (int64_t k = 64; k <= 1 << 17; k += k / 2) tensor_full(SHAPE(k), (double)NAN, TENSOR_F64);
+        tensor_scope_close(scope);
+        TensorSvd f = tensor_svd(a, .full_matrices = false);
+        assert_tensor_close(tensor_matmul(tensor_mul(f.u, f.s), f.vh), a, 0, i % 2 ? 1e-4 : 1e-12);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(test_f32_is_near_f64), TEST(test_pinv_of_a_batch_of_any_rank),
-                                        TEST(test_qr_of_extreme_columns), TEST(test_qr_of_tiny_matrices),
-                                        TEST(test_svd_of_low_rank_and_extreme_sizes) };
+    const struct CMUnitTest tests[] = { TEST(test_f32_is_near_f64),
+                                        TEST(test_pinv_of_a_batch_of_any_rank),
+                                        TEST(test_qr_of_extreme_columns),
+                                        TEST(test_qr_of_tiny_matrices),
+                                        TEST(test_svd_of_low_rank_and_extreme_sizes),
+                                        TEST(test_svd_in_used_memory) };
     return cmocka_run_group_tests_name("linalg f32", tests, NULL, NULL);
 }

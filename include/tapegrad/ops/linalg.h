@@ -15,8 +15,9 @@
  * that alone (ignored in a setuid program).  Without LAPACK these functions fail (EDEVICE) and say what to
  * install.  They run on the CPU and, except for products, in the calling thread.
  *
- * f32 computes in f32, as PyTorch does (cond, tensor_cdist and distances in f64); f16 and bf16 compute in
- * f64, forward and backward, and round once (PyTorch takes neither here).
+ * f32 computes in f32, as PyTorch does (tensor_cdist and distances in f64, and so cond where a gradient is
+ * recorded: its value may differ from that of a call without one); f16 and bf16 compute in f64, forward and
+ * backward, and round once (PyTorch takes neither here).
  * Gradients are PyTorch's, and have gradients of any order.  Unless stated otherwise:
  *   ESHAPE  not a matrix, not square where required, or sizes do not fit
  *   EDTYPE  not floating, or operands differ in dtype

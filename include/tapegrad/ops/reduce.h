@@ -174,7 +174,8 @@ TAPEGRAD_API extern const TensorCovArgs tensor_cov_defaults;
 
 /* tensor_cov - the covariances [v, v] of v variables, the rows of x [v, n]; x [n] is one variable, whose
  *   variance has rank 0.  ESHAPE: a higher rank, or weights are not [n].  EVALUE: negative weights.
- * tensor_corrcoef - cov_ij / sqrt(cov_ii cov_jj), clamped to [-1, 1]. */
+ * tensor_corrcoef - cov_ij / sqrt(cov_ii cov_jj), clamped to [-1, 1]; f32 in f64 where a gradient is
+ *   recorded, so that its value may differ from that of a call without one. */
 #define tensor_cov(...) \
     TENSOR_CALL_(tensor_cov_args, TensorCovArgs, TENSOR_COV_DEFAULTS, .input = __VA_ARGS__)
 TAPEGRAD_API Tensor *tensor_cov_args(TensorCovArgs args);

@@ -153,24 +153,26 @@ ROW_OF_16(log10)
 ROW_OF_16(tanh)
 ROW_OF_16(erfc)
 
-/* y, but by the C library in the lanes that are far. */
-static __attribute__((noinline, cold)) Vm with_far(Vm x, Vm y, unsigned far, double (*f)(double))
+/* y, but of AVX2's loops in the lanes that are far. */
+static __attribute__((noinline)) Vm with_far(Vm x, Vm y, __mmask16 far, OpRowLoop loop)
 {
     float v[16], result[16];
-    _mm512_storeu_ps(v, x), _mm512_storeu_ps(result, y);
-    for (; far; far &= far - 1) {
-        const int i = __builtin_ctz(far);
-        result[i] = (float)f((double)v[i]);
-    }
-    return _mm512_loadu_ps(result);
+    _mm512_storeu_ps(v, x);
+    loop(16, result, v, NULL, NULL, NULL, NULL);
+    return _mm512_mask_loadu_ps(y, far, result);
 }
 
+#ifdef ONE_ISA
+#define FAR_LOOP(name) row_##name##_y_f32
+#else
+#define FAR_LOOP(name) map_kernels_avx2()->forward[ROW_##name][MAP_F32]
+#endif
 #define SINE_OF_16(name)                                                                  \
     INLINE Vm name##_any(Vm x)                                                            \
     {                                                                                     \
         const __mmask16 far = _mm512_cmp_ps_mask(vm_abs(x), vm_all(VM_NEAR), _CMP_GT_OQ); \
         const Vm near = vm_##name(x);                                                     \
-        return far ? with_far(x, near, far, name) : near;                                 \
+        return far ? with_far(x, near, far, FAR_LOOP(name)) : near;                       \
     }                                                                                     \
     static void name##_y_16(ARGS)                                                         \
     {                                                                                     \

@@ -21,7 +21,7 @@ FORCE_INLINE void N(add_block)(const BagSum *b, int64_t from, int64_t to, int64_
 /* Up to two vectors of the columns that are left, n of them, likewise. */
 FORCE_INLINE void N(add_rest)(const BagSum *b, int64_t from, int64_t to, int64_t d, int64_t n, T *y)
 {
-    const int one = (int)(sizeof(V) / sizeof(T)), second = n < one ? 0 : one;
+    const int one = (int)(sizeof(V) / sizeof(T)), second = n <= one ? 0 : one;
     const N(M) mask = N(mask)((int)(n < one ? n : one)),
                last = N(mask)((int)(n - second < one ? n - second : one));
     N(W) sum = N(get)(y, mask), more = N(get)(y + second, last);
