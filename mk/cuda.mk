@@ -91,6 +91,7 @@ $(SELDOM_RUN:%=$(B)/emu/%.o): EMU_OPT = -O0
 EMU_CHECKED := $(if $(EMU_SAN),.checked)
 EMU_RUNTIME := $(patsubst %,$(B)/emu/runtime%.pch,$(sort -O2 -O2$(EMU_CHECKED) -O0$(EMU_CHECKED) \
                  $(filter -O%,$(EMU_OPT))$(EMU_CHECKED)))
+.SECONDARY: $(EMU_RUNTIME)
 $(B)/emu/runtime%.pch: test/cuemu/shim/cuda_runtime.h $(B)/flags.emu
 	@mkdir -p $(@D) && $(CLANGXX) $(EMU_FLAGS) $(basename $*) $(if $(suffix $*),$(EMU_SAN)) \
 	    -MMD -MP -MF $(@:.pch=.d) -x c++-header $< -o $@

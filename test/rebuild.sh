@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # rebuild.sh BUILD - what a change compiles again: no less than what reads the changed file, and no more.
 #
-# Works in a copy of the tree and of BUILD, which must be up to date; nearly all by "make -n", so it takes
-# seconds.
+# Works in a copy of the tree and of BUILD, which must be up to date, the emulator too; nearly all by
+# "make -n", so it takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: rebuild.sh BUILD}
 copy=$build/rebuild
 failed=0
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES
+again=$(make --no-print-directory -n "B=$build" emu | grep -c 'echo "  EMU' || true)
+[ "$again" = 0 ] || { echo "rebuild: no change compiles $again objects of the emulator" >&2; failed=1; }
 rm -rf "$copy"
 mkdir -p "$copy/build"
 cp -a Makefile mk src nn optim train include tools docs test "$copy/"
@@ -16,7 +19,6 @@ for part in src nn optim train libtapegrad.a libtapegrad.so.0.1 tapegrad; do
     cp -al "$build/$part" "$copy/build/" # links: nothing is built here
 done
 cd "$copy"
-unset MAKEFLAGS MFLAGS MAKEOVERRIDES
 make=(make --no-print-directory B=build)
 digested=$("${make[@]}" print-digest)
 
