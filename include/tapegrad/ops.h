@@ -48,7 +48,7 @@
  *   gelu_tanh(x)   1.6  1.7   silu           2.8  2.9   softplus       1.7  1.7   mish           4.3  4.7
  *   tanhshrink(x)  1.7  1.6   logit(1)       0.6  1.5   sinc(1)        0.6  1.0   erfinv         0.6  4.7
  *   lgamma         0.6  7.0   digamma(1)     0.6  9.6   polygamma      0.6  6.4   pow            0.6  1.0
- *   atan2          0.6  1.9   hypot          0.6  1.2   logaddexp(1)   0.9  1.1   logaddexp2(1)  1.5  1.7
+ *   atan2          1.0  1.9   hypot          0.6  1.2   logaddexp(1)   0.9  1.1   logaddexp2(1)  1.5  1.7
  *   xlogy          0.6  1.7   xlog1py        0.6  2.0
  * f16 and bf16 are computed in f32 (rare rows: f64) and rounded once; so are their gradients.  Gradients that
  * read the result use its rounded value. */

@@ -143,6 +143,60 @@ static void narrow_lines(CastLine *line, uint16_t (*narrow)(float), uint32_t low
     for (int i = 0; i < LINE / 2; i++) assert_int_equal(back[2 * i], narrow(floats[2 * i]));
 }
 
+/* The line gives `want`, from a dense line and from and to one with steps, and writes nothing between. */
+static void gives(CastLine *line, const void *from, size_t from_size, const void *want, size_t size)
+{
+    static char result[16 * LINE], wide[16 * LINE];
+    if (!line) return; /* another set's */
+    line(result, from, LINE, (int64_t)size, (int64_t)from_size);
+    assert_memory_equal(result, want, LINE * size);
+    for (size_t i = 0; i < LINE; i++)
+        memcpy(wide + 2 * i * from_size, (const char *)from + i * from_size, from_size);
+    memset(result, 7, sizeof result);
+    line(result, wide, 1000, 2 * (int64_t)size, 2 * (int64_t)from_size);
+    for (size_t i = 0; i < 1000; i++) {
+        assert_memory_equal(result + 2 * i * size, (const char *)want + i * size, size);
+        assert_int_equal(result[(2 * i + 1) * size], 7);
+    }
+}
+
+/* Those that are brought together of two: every f16, and numbers of every length to both halves. */
+static void lines_of_two(CastLine *(*pick)(int, int))
+{
+    static double f64[LINE];
+    static int64_t i64[LINE];
+    static int32_t i32[LINE];
+    static uint8_t u8[LINE], b8[LINE];
+    static uint16_t bf16[LINE], f16[LINE];
+    for (int i = 0; i < LINE; i++) {
+        const float x = f16_to_f32(halves[i] = (uint16_t)i);
+        const bool fits = x - x == 0;
+        f64[i] = (double)x, i64[i] = fits ? (int64_t)x : INT64_MIN, i32[i] = fits ? (int32_t)x : INT32_MIN;
+        u8[i] = (uint8_t)i64[i], b8[i] = x != 0, bf16[i] = bf16_from_f32(x);
+    }
+    gives(pick(TENSOR_F16, TENSOR_F64), halves, 2, f64, 8);
+    gives(pick(TENSOR_F16, TENSOR_I64), halves, 2, i64, 8);
+    gives(pick(TENSOR_F16, TENSOR_I32), halves, 2, i32, 4);
+    gives(pick(TENSOR_F16, TENSOR_U8), halves, 2, u8, 1);
+    gives(pick(TENSOR_F16, TENSOR_BOOL), halves, 2, b8, 1);
+    gives(pick(TENSOR_F16, TENSOR_BF16), halves, 2, bf16, 2);
+    for (int i = 0; i < LINE; i++) f16[i] = f16_from_f32(bf16_to_f32((uint16_t)i));
+    gives(pick(TENSOR_BF16, TENSOR_F16), halves, 2, f16, 2);
+    for (int i = 0; i < LINE; i++) {
+        const int64_t bits = (int64_t)(UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(i + 1));
+        i64[i] = bits >> i % 63, i32[i] = (int32_t)(bits >> (32 + i % 31)), u8[i] = (uint8_t)i,
+        b8[i] = i % 3 == 0;
+    }
+    for (int i = 0; i < LINE; i++) f16[i] = f16_from_f64((double)i64[i]);
+    gives(pick(TENSOR_I64, TENSOR_F16), i64, 8, f16, 2);
+    for (int i = 0; i < LINE; i++) f16[i] = f16_from_f64(i32[i]), bf16[i] = bf16_from_f64(i32[i]);
+    gives(pick(TENSOR_I32, TENSOR_F16), i32, 4, f16, 2);
+    gives(pick(TENSOR_I32, TENSOR_BF16), i32, 4, bf16, 2);
+    for (int i = 0; i < LINE; i++) f16[i] = f16_from_f64(u8[i]), bf16[i] = f16_from_f64(b8[i]);
+    gives(pick(TENSOR_U8, TENSOR_F16), u8, 1, f16, 2);
+    gives(pick(TENSOR_BOOL, TENSOR_F16), b8, 1, bf16, 2);
+}
+
 static void lines(void **state)
 {
     (void)state;
@@ -160,6 +214,7 @@ static void lines(void **state)
             narrow_lines(pick[isa](TENSOR_F32, TENSOR_F16), f16_from_f32, low[i]);
             narrow_lines(pick[isa](TENSOR_F32, TENSOR_BF16), bf16_from_f32, low[i]);
         }
+        lines_of_two(pick[isa]);
     }
 }
 

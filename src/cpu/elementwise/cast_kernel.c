@@ -26,7 +26,6 @@ UNUSED static inline int32_t i32_from_i64(int64_t x) { return (int32_t)(uint32_t
 static inline int64_t i64_from_f32(float x) { return (int64_t)(x >= -0x1p63f && x < 0x1p63f ? x : -0x1p63f); }
 static inline int64_t i64_from_f64(double x) { return (int64_t)(x >= -0x1p63 && x < 0x1p63 ? x : -0x1p63); }
 static inline int64_t i64_from_i64(int64_t x) { return x; }
-static inline uint16_t f16_from_i64(int64_t x) { return f16_from_f64((double)x); }
 /* From 2^53 on to odd, as half_odd_f32: a double would round what is rounded again. */
 static inline uint16_t bf16_from_i64(int64_t x)
 {
@@ -47,7 +46,7 @@ static inline uint16_t bf16_from_i64(int64_t x)
     _Generic((v), float : from_f32, double : from_f64, int32_t : from_int, int64_t : from_int)(v)
 #define STORE_f32(p, v) (*(float *)(p) = (float)(v))
 #define STORE_f64(p, v) (*(double *)(p) = (double)(v))
-#define STORE_f16(p, v) (*(uint16_t *)(p) = PICK(v, f16_from_f32, f16_from_f64, f16_from_i64))
+#define STORE_f16(p, v) (*(uint16_t *)(p) = PICK(v, f16_from_f32, f16_from_f64, f16_from_f64))
 #define STORE_bf16(p, v) (*(uint16_t *)(p) = PICK(v, bf16_from_f32, bf16_from_f64, bf16_from_i64))
 #define STORE_i64(p, v) (*(int64_t *)(p) = PICK(v, i64_from_f32, i64_from_f64, i64_from_i64))
 #define STORE_i32(p, v) (*(int32_t *)(p) = PICK(v, i32_from_f32, i32_from_f64, i32_from_i64))
@@ -79,12 +78,10 @@ FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int6
     {                                                                                     \
         cast_n(d, s, n, ds, ss, cast_##S##_##D, dsize, ssize);                            \
     }
-#define LINES(S, ssize)     \
-    LINE(S, ssize, f32, 4)  \
-    LINE(S, ssize, f64, 8)  \
-    LINE(S, ssize, f16, 2)  \
-    LINE(S, ssize, bf16, 2) \
-    LINE(S, ssize, i64, 8)  \
+#define LINES(S, ssize)    \
+    LINE(S, ssize, f32, 4) \
+    LINE(S, ssize, f64, 8) \
+    LINE(S, ssize, i64, 8) \
     NARROW(S, ssize)
 /* On AVX-512 what does not gain by it is AVX2's (cpu_cast_line). */
 #if defined __AVX512F__ && !defined ONE_ISA
@@ -98,20 +95,21 @@ FORCE_INLINE void cast_n(char *dst, const char *src, int64_t n, int64_t ds, int6
 LINES(i32, 4)
 LINES(u8, 1)
 LINES(b8, 1)
+LINE(u8, 1, bf16, 2)
+LINE(b8, 1, bf16, 2)
 #endif
 LINES(f32, 4)
 LINES(f64, 8)
-LINES(f16, 2)
 LINES(bf16, 2)
 LINES(i64, 8)
-
-#define ROW(S)                                                                                           \
-    {                                                                                                    \
-        line_##S##_f32, line_##S##_f64, line_##S##_f16, line_##S##_bf16, line_##S##_i64, NARROW_LINES(S) \
-    }
-/* [src][dst], in the order of TensorDtype */
-static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = { ROW(f32),  ROW(f64), ROW(f16),
-                                                               ROW(bf16), ROW(i64), NARROW_ROWS };
+LINE(f32, 4, bf16, 2)
+LINE(f64, 8, bf16, 2)
+LINE(bf16, 2, bf16, 2)
+LINE(i64, 8, bf16, 2)
+LINE(f16, 2, f32, 4)
+LINE(f32, 4, f16, 2)
+LINE(f64, 8, f16, 2)
+LINE(f16, 2, f16, 2)
 
 /* ---- f16 by the CPU's own instructions: the same bits ---------------------------------------- */
 
@@ -151,7 +149,52 @@ static void line_to_f16(char *dst, const char *src, int64_t n, int64_t ds, int64
             _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(src + 4 * i)), _MM_FROUND_TO_NEAREST_INT));
     line_f32_f16(dst + 2 * i, src + 4 * i, n - i, ds, ss);
 }
+#else
+#define line_from_f16 line_f16_f32
+#define line_to_f16 line_f32_f16
 #endif
+
+/* ---- by way of a float that holds each value, or what rounds alike ----------------------------- */
+
+static void pass_through(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss, CastLine *in,
+                         CastLine *out, int size)
+{
+    enum { PIECE = 256 };
+    double wide[PIECE];
+    for (int64_t m; n > 0; n -= m, src += m * ss, dst += m * ds) {
+        m = n < PIECE ? n : PIECE;
+        in((char *)wide, src, m, size, ss);
+        out(dst, (const char *)wide, m, ds, size);
+    }
+}
+
+#define THROUGH(S, D, in, out, size)                                                      \
+    static void line_##S##_##D(char *d, const char *s, int64_t n, int64_t ds, int64_t ss) \
+    {                                                                                     \
+        pass_through(d, s, n, ds, ss, in, out, size);                                     \
+    }
+THROUGH(f16, f64, line_from_f16, line_f32_f64, 4)
+THROUGH(f16, bf16, line_from_f16, line_f32_bf16, 4)
+THROUGH(f16, i64, line_from_f16, line_f32_i64, 4)
+THROUGH(bf16, f16, line_bf16_f32, line_to_f16, 4)
+THROUGH(i64, f16, line_i64_f32, line_to_f16, 4) /* what f32 rounds is beyond f16 */
+#if !defined __AVX512F__ || defined ONE_ISA
+THROUGH(f16, i32, line_from_f16, line_f32_i32, 4)
+THROUGH(f16, u8, line_from_f16, line_f32_u8, 4)
+THROUGH(f16, b8, line_from_f16, line_f32_b8, 4)
+THROUGH(i32, f16, line_i32_f32, line_to_f16, 4)
+THROUGH(u8, f16, line_u8_f32, line_to_f16, 4)
+THROUGH(b8, f16, line_b8_f32, line_to_f16, 4)
+THROUGH(i32, bf16, line_i32_f64, line_f64_bf16, 8)
+#endif
+
+#define ROW(S)                                                                                           \
+    {                                                                                                    \
+        line_##S##_f32, line_##S##_f64, line_##S##_f16, line_##S##_bf16, line_##S##_i64, NARROW_LINES(S) \
+    }
+/* [src][dst], in the order of TensorDtype */
+static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = { ROW(f32),  ROW(f64), ROW(f16),
+                                                               ROW(bf16), ROW(i64), NARROW_ROWS };
 
 CastLine *ISA_NAME(cast_line)(int from, int to)
 {

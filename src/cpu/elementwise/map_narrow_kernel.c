@@ -48,6 +48,7 @@ INLINE float log_rest(float x)
 #define signbit_(x) (vm_bits_f32(x) >> 31)
 #define erfinv(x) (x) /* not used: see below */
 #define ndtr(x) (x)
+#define atan2(a, b) (a)
 
 /* a 2^b and a / 2^b rounded down, of the type's width; where b is none of its bits, 0 and all sign. */
 #define SHIFTS(type, unsigned_type, T)                                                               \
@@ -121,6 +122,17 @@ static void rpow_y_f32(ARGS)
 ROW_OF_16(erfinv)
 ROW_OF_16(ndtr)
 
+static void atan2_y_16(ARGS)
+{
+    (void)y, (void)g, (void)params;
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 lanes = vm_lanes(n - i);
+        const Vm up = _mm512_maskz_loadu_ps(lanes, (const float *)a + i);
+        const Vm right = _mm512_maskz_loadu_ps(lanes, (const float *)b + i);
+        _mm512_mask_storeu_ps((float *)out + i, lanes, vm_atan2(up, right));
+    }
+}
+
 /* The lanes below eps, and those above 1 - eps; none where eps < 0. */
 INLINE __mmask16 below(Vm x, double eps)
 {
@@ -166,14 +178,18 @@ static void logit_a_16(ARGS)
 #define row_ndtr_y_f32 ndtr_y_16
 #define row_logit_y_f32 logit_y_16
 #define row_logit_a_f32 logit_a_16
+#define row_atan2_y_f32 atan2_y_16
 #else /* in double */
 #define row_erfinv_y_f32 NULL
 #define row_ndtr_y_f32 NULL
 #define row_logit_y_f32 NULL
+#define row_atan2_y_f32 NULL
 #define row_logit_a_f32 NULL
 #endif
 #define row_erfinv_a_f32 NULL
 #define row_ndtr_a_f32 NULL
+#define row_atan2_a_f32 NULL
+#define row_atan2_b_f32 NULL
 
 /* In the places of their rows' loops; celu is right to the last bit by way of double. */
 #define row_celu_y_f32 NULL

@@ -30,6 +30,13 @@ int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int
     return -1;
 }
 
+int64_t host_count(const int64_t *value, int64_t count, int64_t v)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++) found += value[i] == v;
+    return found;
+}
+
 int64_t host_beyond(const double *value, int64_t count, double low, double high)
 {
     for (int64_t i = 0; i < count; i++)

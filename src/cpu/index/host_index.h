@@ -18,6 +18,9 @@ int64_t host_outside(const int64_t *value, int64_t count, int64_t low, int64_t e
 /* host_bad_class - the first of count values outside [0, classes) that is not ignored, or -1. */
 int64_t host_bad_class(const int64_t *value, int64_t count, int64_t classes, int64_t ignored);
 
+/* host_count - how many of count values are v. */
+int64_t host_count(const int64_t *value, int64_t count, int64_t v);
+
 /* host_beyond - the first of count numbers below low or above high, or -1; NaN is neither. */
 int64_t host_beyond(const double *value, int64_t count, double low, double high);
 

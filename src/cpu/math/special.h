@@ -38,6 +38,13 @@ SPECIAL_FN double special_digamma(double x)
     return y + log(x) - .5 / x - series;
 }
 
+/* q^-s, s > 1: of the first whole ones by products, ten times as fast. */
+SPECIAL_FN double special_inverse_power(double q, double s)
+{
+    if (!(q > 0x1p-200 && q < 0x1p200)) return pow(q, -s);
+    return s == 2 ? 1 / (q * q) : s == 3 ? 1 / (q * q * q) : s == 4 ? 1 / (q * q * (q * q)) : pow(q, -s);
+}
+
 /* sum over k >= 0 of (q + k)^-s, s > 1, q > 0: terms up to q = 6 + s, then Euler and Maclaurin's series,
  * whose coefficients are B_2k / (2k)!; the first one left out is below 2^-54. */
 SPECIAL_FN double special_zeta(double s, double q)
@@ -56,17 +63,18 @@ SPECIAL_FN double special_zeta(double s, double q)
                                  -236364091. / 1693824136731743669452800000. };
     double sum = 0;
     for (; q < 6 + s; q++) {
-        double term = pow(q, -s);
+        double term = special_inverse_power(q, s);
         sum += term;
         if (term < 0x1p-60 * sum) return sum;
     }
-    const double power = pow(q, -s); /* which may underflow where the integral does not */
+    const double power = special_inverse_power(q, s); /* which may underflow where the integral does not */
     const double integral = (power < 0x1p-1000 ? pow(q, 1 - s) : q * power) / (s - 1);
+    const double inverse = 1 / q / q;
     double t = s * power / q;
     sum += integral + .5 * power;
     for (int j = 0; j < (int)(sizeof bernoulli / sizeof *bernoulli); j++) {
         sum += bernoulli[j] * t;
-        t *= (s + 2 * j + 1) / q * ((s + 2 * j + 2) / q);
+        t *= (s + 2 * j + 1) * (s + 2 * j + 2) * inverse;
     }
     return sum;
 }

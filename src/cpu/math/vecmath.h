@@ -355,18 +355,21 @@ VM_FN float vm_normal_f32(float x, float *density) /* 2 ulp of 1/2 */
 }
 
 /* atan(t) = t + t z p(z), z = t^2, 0 <= t <= 1, 2^-28.5;  above 1: pi/2 - atan(1 / x) */
+static const float vm_atan_p[9] = { -0x1.d34fccp-10f, 0x1.6420fcp-7f,  -0x1.fd7be2p-6f,
+                                    0x1.da2974p-5f,   -0x1.580908p-4f, 0x1.c08c4cp-4f,
+                                    -0x1.242086p-3f,  0x1.9991e4p-3f,  -0x1.55553ep-2f };
 VM_FN float vm_atan_f32(float x) /* 1.18 / 1.20 ulp */
 {
     float a = vm_abs_f32(x), t = a > 1 ? 1 / a : a, z = t * t;
-    float p = -0x1.d34fccp-10f;
-    p = vm_fma_f32(p, z, 0x1.6420fcp-7f);
-    p = vm_fma_f32(p, z, -0x1.fd7be2p-6f);
-    p = vm_fma_f32(p, z, 0x1.da2974p-5f);
-    p = vm_fma_f32(p, z, -0x1.580908p-4f);
-    p = vm_fma_f32(p, z, 0x1.c08c4cp-4f);
-    p = vm_fma_f32(p, z, -0x1.242086p-3f);
-    p = vm_fma_f32(p, z, 0x1.9991e4p-3f);
-    p = vm_fma_f32(p, z, -0x1.55553ep-2f);
+    float p = vm_atan_p[0];
+    p = vm_fma_f32(p, z, vm_atan_p[1]);
+    p = vm_fma_f32(p, z, vm_atan_p[2]);
+    p = vm_fma_f32(p, z, vm_atan_p[3]);
+    p = vm_fma_f32(p, z, vm_atan_p[4]);
+    p = vm_fma_f32(p, z, vm_atan_p[5]);
+    p = vm_fma_f32(p, z, vm_atan_p[6]);
+    p = vm_fma_f32(p, z, vm_atan_p[7]);
+    p = vm_fma_f32(p, z, vm_atan_p[8]);
     p = t * z * p;
     float far = 0x1.921fb6p+0f - (t + (p + 0x1.777a5cp-25f));
     return vm_sign_f32(a > 1 ? far : t + p, x);

@@ -228,6 +228,32 @@ VM_FN Vm vm_erfinv(Vm x)
     return _mm512_mask_mov_ps(z, _mm512_cmp_ps_mask(a, one, _CMP_GE_OQ), edge);
 }
 
+/* The angle of (x, y): of the smaller coordinate to the larger t + p by vm_atan_f32's polynomial, p with what
+ * the division lost; then from the nearest axis, 0, pi/2 or pi, as the sum of two floats. */
+VM_FN Vm vm_atan2(Vm y, Vm x) /* .99 ulp */
+{
+    const Vm ax = vm_abs(x), ay = vm_abs(y), most = _mm512_max_ps(ax, ay), least = _mm512_min_ps(ax, ay);
+    const __mmask16 left = _mm512_movepi32_mask(_mm512_castps_si512(x)),
+                    steep = _mm512_cmp_ps_mask(ay, ax, _CMP_GT_OQ);
+    const Vm ratio = _mm512_div_ps(least, most); /* NaN: 0 / 0 is 0, infinities give 1 */
+    const Vm t = _mm512_mask_min_ps(ratio, _mm512_cmp_ps_mask(ratio, ratio, _CMP_UNORD_Q), most, vm_all(1));
+    const Vm off = _mm512_mul_ps(_mm512_fnmadd_ps(t, most, least), _mm512_rcp14_ps(most));
+    const Vm lost = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(vm_abs(off), t, _CMP_LE_OQ), off);
+    const Vm z = _mm512_mul_ps(t, t);
+    Vm p = vm_fmac(vm_all(vm_atan_p[0]), z, vm_atan_p[1]);
+    UNROLL_TABLE for (int i = 2; i < 9; i++) p = vm_fmac(p, z, vm_atan_p[i]);
+    p = vm_fma(_mm512_mul_ps(t, z), p, _mm512_fnmadd_ps(lost, _mm512_mul_ps(z, vm_all(.5f)), lost));
+    const __m512i minus = _mm512_maskz_set1_epi32(left ^ steep, INT32_MIN);
+    const Vm s = _mm512_xor_ps(t, _mm512_castsi512_ps(minus)),
+             s_low = _mm512_xor_ps(p, _mm512_castsi512_ps(minus));
+    const Vm turns = _mm512_mask_mov_ps(_mm512_maskz_mov_ps(left, vm_all(2)), steep, vm_all(1));
+    const Vm axis = _mm512_mul_ps(turns, vm_all(0x1.921fb6p+0f)), sum = _mm512_add_ps(axis, s);
+    const Vm rest = _mm512_sub_ps(s, _mm512_sub_ps(sum, axis));
+    const Vm low = _mm512_fnmadd_ps(turns, vm_all(0x1.777a5cp-25f), s_low);
+    const Vm angle = vm_sign(_mm512_add_ps(sum, _mm512_add_ps(rest, low)), y);
+    return _mm512_mask_add_ps(angle, _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q), x, y);
+}
+
 /* ---- sines ------------------------------------------------------------------------------------- */
 
 /* x = n pi/16 share + r + *low, |x| <= VM_NEAR.  Pi/16 in three pieces of 24 bits: the first product and

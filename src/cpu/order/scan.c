@@ -6,7 +6,7 @@
 #include "cpu/cpu.h"
 #include "order_key.h"
 
-enum { COLUMNS = 64 };
+enum { COLUMNS = 64, RUN = 16 };
 
 typedef struct Tile { /* lines side by side */
     int64_t at;       /* first element of the first one */
@@ -80,14 +80,27 @@ static void sum_tile(void *ctx, int64_t t)
 /* ---- extremes -------------------------------------------------------------------------------- */
 
 /* The lines of a tile in their own type: a new extreme is rare, so the branch costs little (10 times as fast
- * as keys).  A NaN is not less than anything, and one. */
+ * as keys), and a line alone is passed over RUN elements at a time where there is none.  A NaN is not less
+ * than anything, and one. */
 #define PASSES(v, best) ((min ? !((v) > (best)) : !((v) < (best))) && ((best) == (best) || (v) != (v)))
 #define EXTREMES(type)                                                                                 \
+    static bool passes_##type(const type *x, type best, bool min)                                      \
+    {                                                                                                  \
+        int any = 0;                                                                                   \
+        for (int k = 0; k < RUN; k++) any |= PASSES(x[k], best);                                       \
+        return any;                                                                                    \
+    }                                                                                                  \
     static void line_##type(const type *x, type *y, int64_t *index, int64_t n, int64_t step, bool min) \
     {                                                                                                  \
         type best = *x;                                                                                \
         int64_t at = 0;                                                                                \
         for (int64_t i = 0; i < n; i++) {                                                              \
+            while (step == 1 && i + RUN <= n && !passes_##type(x + i, best, min)) {                    \
+                for (int k = 0; k < RUN; k++) index[i + k] = at;                                       \
+                for (int k = 0; y && k < RUN; k++) y[i + k] = best;                                    \
+                i += RUN;                                                                              \
+            }                                                                                          \
+            if (i == n) break;                                                                         \
             if (unlikely(PASSES(x[i * step], best))) best = x[i * step], at = i;                       \
             index[i * step] = at;                                                                      \
             if (y) y[i * step] = best;                                                                 \

@@ -29,30 +29,31 @@ static int check(OpCall *c)
     return check_same_dtype(c, 0, 2);
 }
 
-/* Other devices leave it to gather. */
-static int check_targets(OpCall *c, const Tensor *t, int64_t classes)
+/* How many targets there are that are not ignored; on other devices, which leave the check to gather, -1: not
+ * known.  -2 after an error. */
+static int64_t count_targets(OpCall *c, const Tensor *t, int64_t classes)
 {
-    if (!on_host(t->place)) return 0;
+    if (!on_host(t->place)) return -1;
     const Tensor *dense = own(raw_contiguous(t));
-    if (!dense) return -1;
+    if (!dense) return -2;
     const int64_t ignore = ((const TensorNllArgs *)op_params(c))->ignore_index, *at = dense->data,
                   bad = host_bad_class(at, dense->numel, classes, ignore);
-    if (bad >= 0)
-        return op_fail(c, TENSOR_EINDEX,
-                       "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld",
-                       S(t), (long long)at[bad], (long long)bad, (long long)classes, (long long)ignore);
-    return 0;
+    if (bad < 0) return dense->numel - host_count(at, dense->numel, ignore);
+    op_fail(c, TENSOR_EINDEX,
+            "target %s: %lld at position %lld is outside [0, %lld) and not ignore_index %lld", S(t),
+            (long long)at[bad], (long long)bad, (long long)classes, (long long)ignore);
+    return -2;
 }
 
+static Tensor *without(Tensor *x, Tensor *ignored) { return ignored ? tensor_masked_fill(x, ignored, 0) : x; }
+
 /* w_t for each position, 0 where it is ignored. */
-static Tensor *position_weights(OpCall *c, Tensor *safe, Tensor *ignored, int dtype)
+static Tensor *position_weights(Tensor *w, Tensor *safe, Tensor *ignored, int dtype)
 {
-    Tensor *w = op_input(c, 2);
-    if (!w) return tensor_to(tensor_logical_not(ignored), (TensorDtype)dtype);
     const bool list = safe->ndim == 1;
     w = tensor_gather(w, 0, list ? safe : tensor_reshape(safe, SHAPE(safe->numel)));
     w = list ? w : tensor_reshape(w, shape_of(safe));
-    return tensor_masked_fill(tensor_to(w, (TensorDtype)dtype), ignored, 0);
+    return without(tensor_to(w, (TensorDtype)dtype), ignored);
 }
 
 /* loss / weight_sum; NaN, with gradient 0, where that is 0 because all positions are ignored.  Other devices
@@ -70,19 +71,24 @@ static Tensor *divide(Tensor *loss, Tensor *weight_sum)
 static int compose(OpCall *c)
 {
     const TensorNllArgs *p = op_params(c);
-    Tensor *x = op_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64);
-    const int dtype = x->dtype, dim = class_dim(x);
-    if (!t || check_targets(c, t, x->shape[dim])) return -1;
-    Tensor *ignored = tensor_eq_scalar(t, (double)p->ignore_index);
-    Tensor *safe = tensor_masked_fill(t, ignored, 0);
-    Tensor *w = safe ? position_weights(c, safe, ignored, sums_dtype(x)) : NULL;
-    if (!w) return -1;
-    Tensor *picked = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
-    picked = picked ? tensor_to(picked, (TensorDtype)w->dtype) : NULL;
-    Tensor *loss = tensor_neg(tensor_mul(w, tensor_masked_fill(picked, ignored, 0)));
+    Tensor *x = op_input(c, 0), *t = tensor_to(op_input(c, 1), TENSOR_I64), *w = op_input(c, 2);
+    const TensorDtype dtype = (TensorDtype)x->dtype, sums = (TensorDtype)sums_dtype(x);
+    const int dim = class_dim(x);
+    const int64_t count = t ? count_targets(c, t, x->shape[dim]) : -2;
+    if (count == -2) return -1;
+    Tensor *ignored = count == t->numel ? NULL : tensor_eq_scalar(t, (double)p->ignore_index);
+    Tensor *safe = without(t, ignored);
+    if (!safe || (w && !(w = position_weights(w, safe, ignored, sums)))) return -1;
+    Tensor *loss = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
+    loss = tensor_neg(without(tensor_to(loss, sums), ignored));
+    if (w) loss = tensor_mul(w, loss);
     if (p->reduction != TENSOR_NONE) loss = tensor_sum(loss);
-    if (p->reduction == TENSOR_MEAN) loss = divide(loss, tensor_sum(w));
-    return op_set_result(c, 0, loss ? tensor_to(loss, (TensorDtype)dtype) : NULL);
+    if (p->reduction != TENSOR_MEAN) return op_set_result(c, 0, loss ? tensor_to(loss, dtype) : NULL);
+    if (!w && count > 0) loss = tensor_div_scalar(loss, (double)count);
+    else
+        loss =
+            divide(loss, tensor_sum(w ? w : tensor_to(tensor_ne_scalar(t, (double)p->ignore_index), sums)));
+    return op_set_result(c, 0, loss ? tensor_to(loss, dtype) : NULL);
 }
 
 static const OpField fields[] = { OP_OPTION(TensorNllArgs, ignore_index),
