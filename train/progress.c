@@ -61,9 +61,9 @@ static void draw(Progress *p, double time)
     if (p->total) {
         const double part = p->done < p->total ? (double)p->done / (double)p->total : 1;
         memset(bar, '.', BAR), memset(bar, '#', (size_t)(part * BAR)), bar[BAR] = 0;
-        clock_text(rate > 0 ? (double)(p->total - p->done) / rate : 0, left);
+        clock_text((double)(p->total - p->done) / rate, left);
         fprintf(p->file, "%3d%%|%s| %lld/%lld [%s<%s", (int)(part * 100), bar, (long long)p->done,
-                (long long)p->total, gone, rate > 0 ? left : "?");
+                (long long)p->total, gone, p->done ? left : "?");
     } else fprintf(p->file, "%lld%s [%s", (long long)p->done, p->unit, gone);
     fprintf(p->file, ", %.4g%s/s%s%s]\033[K", rate, p->unit, *p->more ? ", " : "", p->more);
     fflush(p->file);

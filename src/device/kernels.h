@@ -371,15 +371,17 @@ typedef struct NormArgs {
 /* random - the counter-based generator (Philox 4x32-10): element i depends on (seed, offset, i) only.  state:
  * NULL, or {seed, offset} on the device: its seed counts, and offset is added to its offset.
  * The kinds _TORCH give PyTorch's numbers on a GPU of that many multiprocessors, from its offset on, which
- * advances by `advance`, an answer: uniform on [at[0], at[1]); normal, at: mean and deviation; 1 with
- * probability p, as Tensor.bernoulli_ draws it; the mask of dropout with probability p of 0 for a tensor of
- * `dtype`.  The CPU declines them. */
+ * advances by `advance`, an answer: uniform on [at[0], at[1]); normal, at: mean and deviation; exponential,
+ * at: rate; 1 with probability p, as Tensor.bernoulli_ draws it; low + (a word, or two where `wide`) modulo
+ * range; the mask of dropout with probability p of 0 for a tensor of `dtype`.  The CPU declines them. */
 typedef enum RandomKind {
     RANDOM_DROPOUT_MASK,
     RANDOM_UNIFORM,
     RANDOM_NORMAL,
     RANDOM_TORCH_UNIFORM,
     RANDOM_TORCH_NORMAL,
+    RANDOM_TORCH_EXPONENTIAL,
+    RANDOM_TORCH_INTEGERS,
     RANDOM_TORCH_BERNOULLI,
     RANDOM_TORCH_DROPOUT
 } RandomKind;
@@ -390,8 +392,11 @@ typedef struct RandomArgs {
     const uint64_t *state;
     double p; /* mask: probability of 0; out is bool */
     double at[2];
+    int64_t low;
+    uint64_t range; /* 0: 2^64 */
+    bool wide;
     uint64_t advance;
-    void *out; /* dense; of dtype, but bool for masks and bernoulli */
+    void *out; /* dense; of dtype, but bool for masks and bernoulli, i64 for integers */
 } RandomArgs;
 
 /* attention - y = D(softmax(scale q k^T + mask)) v for each item of a batch of `shape`; q [rows, width], k

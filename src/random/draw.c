@@ -81,7 +81,10 @@ static int fill_apart(Tensor *x, const Draw *d, Mt19937 *g)
 /* By the device, PyTorch's numbers on a GPU; 1: it has no kernel for them. */
 static int fill_as_torch(Tensor *x, const Draw *d)
 {
-    const int drawn = d->torch == RANDOM_TORCH_BERNOULLI ? TENSOR_BOOL : d->dtype;
+    const int drawn = d->torch == RANDOM_TORCH_BERNOULLI  ? TENSOR_BOOL
+                      : d->torch == RANDOM_TORCH_INTEGERS ? TENSOR_I64
+                                                          : d->dtype;
+    const uint64_t range = d->range ? d->range : (uint64_t)d->high - (uint64_t)d->low;
     const bool direct = x->dtype == drawn && (x->flags & FLAG_CONTIGUOUS);
     Tensor *dense = direct ? tensor_retain(x) : new_tensor(shape_of(x), drawn, x->place);
     RandomArgs args = { .kind = d->torch,
@@ -89,6 +92,9 @@ static int fill_as_torch(Tensor *x, const Draw *d)
                         .count = x->numel,
                         .p = d->at[0],
                         .at = { d->at[0], d->at[1] },
+                        .low = d->low,
+                        .range = range,
+                        .wide = d->range ? dtype_size(d->dtype) == 8 : range >= UINT64_C(1) << 28,
                         .out = dense ? dense->data : NULL };
     int status = dense ? random_as_torch(d->op, x->place, &args) : -1;
     if (!status && !direct) status = raw_copy(x, dense);

@@ -21,6 +21,7 @@ struct Draw {
     bool one_by_one;   /* the tensor is not contiguous; normals then have another recipe */
     double at[4];      /* parameters of the distribution */
     int64_t low, high; /* of integers */
+    uint64_t range;    /* on a GPU: of tensor_random_, from 0 on; 0: as low and high say */
 };
 
 /* draw_new - a contiguous tensor on the default device.

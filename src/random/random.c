@@ -82,7 +82,17 @@ static int fill_randperm(Mt19937 *g, void *out, int64_t n, const Draw *d)
     return 0;
 }
 
-/* One word modulo a power of two, two words for i64; floats: up to the last integer before the first gap. */
+/* What tensor_random_ draws from: a power of two; of floats up to the last integer before the first gap. */
+static uint64_t range_of(int dtype)
+{
+    static const uint64_t range[TENSOR_DTYPES] = {
+        (1 << 24) + 1,     (UINT64_C(1) << 53) + 1, (1 << 11) + 1, (1 << 8) + 1,
+        UINT64_C(1) << 63, UINT64_C(1) << 31,       256,           2
+    };
+    return range[dtype];
+}
+
+/* One word, two for i64. */
 static int fill_random(Mt19937 *g, void *out, int64_t n, const Draw *d)
 {
     int64_t *x = out;
@@ -93,11 +103,7 @@ static int fill_random(Mt19937 *g, void *out, int64_t n, const Draw *d)
     case TENSOR_I32:
         for (int64_t i = 0; i < n; i++) x[i] = mt_u32(g) & INT32_MAX;
         break;
-    case TENSOR_U8: mt_randint(g, x, n, 0, 256); break;
-    case TENSOR_BOOL: mt_randint(g, x, n, 0, 2); break;
-    case TENSOR_F32: mt_randint(g, x, n, 0, (1 << 24) + 1); break;
-    case TENSOR_F64: mt_randint(g, x, n, 0, (INT64_C(1) << 53) + 1); break;
-    default: mt_randint(g, x, n, 0, (1 << half_bits(d->dtype)) + 1); break;
+    default: mt_randint(g, x, n, 0, (int64_t)range_of(d->dtype)); break;
     }
     return 0;
 }
@@ -156,7 +162,8 @@ Tensor *tensor_randint(int64_t low, int64_t high, TensorShape shape)
                     (long long)high),
                NULL;
     return draw_new(shape, TENSOR_I64,
-                    (Draw){ "tensor_randint", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
+                    (Draw){ "tensor_randint", fill_randint, .torch = RANDOM_TORCH_INTEGERS,
+                            .drawn = TENSOR_I64, .low = low, .high = high });
 }
 
 Tensor *tensor_randint_like(const Tensor *x, int64_t low, int64_t high)
@@ -173,9 +180,9 @@ Tensor *tensor_randint_like(const Tensor *x, int64_t low, int64_t high)
                     (long long)high, tensor_dtype_name((TensorDtype)x->dtype), (long long)least,
                     (long long)top),
                NULL;
-    return draw_like(
-        x, x->dtype,
-        (Draw){ "tensor_randint_like", fill_randint, .drawn = TENSOR_I64, .low = low, .high = high });
+    return draw_like(x, x->dtype,
+                     (Draw){ "tensor_randint_like", fill_randint, .torch = RANDOM_TORCH_INTEGERS,
+                             .drawn = TENSOR_I64, .low = low, .high = high });
 }
 
 Tensor *tensor_randperm(int64_t n)
@@ -229,7 +236,10 @@ Tensor *tensor_normal_(Tensor *x, double mean, double std)
 Tensor *tensor_random_(Tensor *x)
 {
     if (check_null(x, "tensor_random_", 1)) return NULL;
-    return draw_into(x, (Draw){ "tensor_random_", fill_random, .drawn = TENSOR_I64 }, SITE);
+    return draw_into(x,
+                     (Draw){ "tensor_random_", fill_random, .torch = RANDOM_TORCH_INTEGERS,
+                             .drawn = TENSOR_I64, .range = range_of(x->dtype) },
+                     SITE);
 }
 
 Tensor *tensor_bernoulli_(Tensor *x, double p)
@@ -247,7 +257,10 @@ Tensor *tensor_exponential_(Tensor *x, double rate)
     static const char op[] = "tensor_exponential_";
     if (check_null(x, op, 1) || draw_check_float(op, x->dtype)) return NULL;
     if (!(rate > 0)) return fail(TENSOR_EVALUE, op, "rate %g: want more than 0", rate), NULL;
-    return draw_into(x, (Draw){ op, fill_exponential, .drawn = draw_wide(x->dtype), .at = { rate } }, SITE);
+    return draw_into(x,
+                     (Draw){ op, fill_exponential, .torch = RANDOM_TORCH_EXPONENTIAL,
+                             .drawn = draw_wide(x->dtype), .at = { rate } },
+                     SITE);
 }
 
 /* Rejection must come to an end: there must be numbers to draw on [a, b], and in the tail (all of [a, b] on

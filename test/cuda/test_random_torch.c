@@ -99,6 +99,92 @@ static void normals(void **state)
     tensor_scope_close(scope);
 }
 
+/* A word of each thread's, of a large range two, the first one above. */
+static void integers(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    const uint64_t seed = 9, large = UINT64_C(1) << 28;
+    const int64_t n = most(), t = threads_for(n), calls = (n - 1) / (4 * t) + 1,
+                  pairs = (n - 1) / (2 * t) + 1;
+    tensor_manual_seed(seed);
+    const double *x = numbers_of(tensor_randint(-3, 8, SHAPE(n)));
+    for (int64_t i = 0; i < n; i++)
+        assert_true(x[i] == word(seed, i % t, i / (4 * t), (int)(i % (4 * t) / t)) % 11 - 3.0);
+    x = numbers_of(tensor_randint(0, (int64_t)large, SHAPE(n)));
+    for (int64_t i = 0; i < n; i++) {
+        const int u = 2 * (int)(i % (2 * t) / t);
+        const int64_t at = calls + i / (2 * t);
+        const uint64_t w = (uint64_t)word(seed, i % t, at, u) << 32 | word(seed, i % t, at, u + 1);
+        assert_true(x[i] == (double)(w % large));
+    }
+    x = numbers_of(tensor_randint(5, 4 + (int64_t)large, SHAPE(FEW)));
+    for (int64_t i = 0; i < FEW; i++)
+        assert_true(x[i] == word(seed, i, calls + pairs, 0) % (large - 1) + 5.0);
+    Tensor *all = tensor_to_device(tensor_randint(INT64_MIN, INT64_MAX, SHAPE(3)), "cpu");
+    for (int64_t i = 0; i < 3; i++) {
+        const uint64_t w =
+            (uint64_t)word(seed, i, calls + pairs + 1, 0) << 32 | word(seed, i, calls + pairs + 1, 1);
+        assert_true(((int64_t *)tensor_data(all))[i] == (int64_t)(w % UINT64_MAX + (UINT64_C(1) << 63)));
+    }
+    tensor_scope_close(scope);
+}
+
+/* By dtype: of 8 bytes two words, else one. */
+static void whole_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        TensorDtype dtype;
+        uint64_t range;
+    } cases[] = { { TENSOR_F32, (1 << 24) + 1 },
+                  { TENSOR_F64, (UINT64_C(1) << 53) + 1 },
+                  { TENSOR_F16, 2049 },
+                  { TENSOR_BF16, 257 },
+                  { TENSOR_I64, UINT64_C(1) << 63 },
+                  { TENSOR_U8, 256 },
+                  { TENSOR_I32, UINT64_C(1) << 31 },
+                  { TENSOR_BOOL, 2 } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        TensorScope scope = tensor_scope_open();
+        const bool wide = cases[k].dtype == TENSOR_F64 || cases[k].dtype == TENSOR_I64;
+        tensor_manual_seed(21);
+        const double *x = numbers_of(tensor_random_(tensor_empty(SHAPE(FEW), cases[k].dtype)));
+        for (int64_t i = 0; i < FEW; i++) {
+            const uint64_t w =
+                wide ? (uint64_t)word(21, i, 0, 0) << 32 | word(21, i, 0, 1) : word(21, i, 0, 0);
+            assert_true(x[i] == (double)(w % cases[k].range));
+        }
+        tensor_scope_close(scope);
+    }
+    TensorScope scope = tensor_scope_open();
+    tensor_manual_seed(21);
+    const double *x = numbers_of(tensor_randint_like(tensor_empty(SHAPE(FEW), TENSOR_BF16), -8, 9));
+    for (int64_t i = 0; i < FEW; i++) assert_true(x[i] == word(21, i, 0, 0) % 17 - 8.0);
+    tensor_scope_close(scope);
+}
+
+static void exponentials(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    const int64_t n = most(), t = threads_for(n), calls = (n - 1) / (4 * t) + 1;
+    tensor_manual_seed(4);
+    const double *x = numbers_of(tensor_exponential_(tensor_empty(SHAPE(n), TENSOR_F32), 2));
+    for (int64_t i = 0; i < n; i++) {
+        const float u = fmaf((float)word(4, i % t, i / (4 * t), (int)(i % (4 * t) / t)), 0x1p-32f, 0x1p-33f);
+        const double want = u >= 1 - 0x1p-24f ? 0x1p-25 : -log((double)u) / 2;
+        assert_true(x[i] > 0 && fabs(x[i] - want) <= 2e-6 * (1 + want));
+    }
+    x = numbers_of(tensor_exponential_(tensor_empty(SHAPE(FEW), TENSOR_F64), 0.5));
+    for (int64_t i = 0; i < FEW; i++) {
+        const uint64_t z = word(4, i, calls, 0) ^ (uint64_t)word(4, i, calls, 1) << 21;
+        const double want = -2 * log((double)z * 0x1p-53 + 0x1p-54);
+        assert_true(fabs(x[i] - want) <= 1e-14 * want);
+    }
+    tensor_scope_close(scope);
+}
+
 /* A transposed tensor is filled in the order of its memory. */
 static void layouts(void **state)
 {
@@ -177,8 +263,9 @@ static void what_is_not_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_published),      cmocka_unit_test(uniforms), cmocka_unit_test(normals),
-        cmocka_unit_test(layouts),           cmocka_unit_test(masks),    cmocka_unit_test(bernoulli),
+        cmocka_unit_test(as_published),      cmocka_unit_test(uniforms),      cmocka_unit_test(normals),
+        cmocka_unit_test(layouts),           cmocka_unit_test(masks),         cmocka_unit_test(bernoulli),
+        cmocka_unit_test(integers),          cmocka_unit_test(whole_numbers), cmocka_unit_test(exponentials),
         cmocka_unit_test(what_is_not_known),
     };
     if (!test_device_opens() || tensor_set_default_device(test_device())) return 1;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 #include <tapegrad.h>
@@ -434,6 +435,54 @@ static void the_list_of_parameters_stays(void **state)
     nn_free(net);
 }
 
+static Module *relu(void) { return nn_relu(); }
+static Module *gelu(void) { return nn_gelu(); }
+static Tensor *doubled(Module *self, Tensor *x) { return (void)self, tensor_mul_scalar(x, 2); }
+
+/* A forward of the user's own is run, also where the layer before would apply the activation. */
+static void forwards_in_the_place_of_activations(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Module *(*const make[])(void) = { relu, gelu };
+    for (int i = 0; i < 2; i++) {
+        Module *act = make[i](), *net = nn_sequential(nn_linear(3, 4), act);
+        Tensor *x = tensor_randn(SHAPE(2, 3), TENSOR_F32), *y = nn_forward(nn_get_module(net, "0"), x);
+        act->forward = doubled;
+        assert_true(tensor_equal(nn_forward(net, x), tensor_mul_scalar(y, 2)));
+        nn_free(net);
+    }
+    tensor_scope_close(scope);
+}
+
+/* A child has one parent, also where it took another's place, and the other then has none. */
+static void children_in_the_place_of_others(void **state)
+{
+    (void)state;
+    Module *net = nn_sequential(nn_relu()), *other = nn_sequential(nn_relu()), *old = nn_get_module(net, "0"),
+           *child = nn_gelu();
+    nn_retain(old);
+    assert_ptr_equal(nn_child(net, "0", child), child);
+    assert_null(nn_child(other, "0", child));
+    assert_tensor_error((Tensor *)NULL, TENSOR_EVALUE);
+    nn_free(other), other = nn_sequential(nn_relu());
+    assert_ptr_equal(nn_child(other, "1", old), old);
+    nn_free(other), nn_free(net);
+}
+
+static void summaries_of_one_parameter(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    Module *net = nn_prelu(.dtype = TENSOR_F64);
+    FILE *file = open_memstream(&text, &size);
+    assert_int_equal(nn_summary(net, SHAPE(2, 3), file), 0);
+    fclose(file);
+    assert_non_null(strstr(text, "Total parameters: 1\n"));
+    free(text), nn_free(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +500,9 @@ int main(void)
         cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_freed),
         cmocka_unit_test(forwards_without_a_result),
+        cmocka_unit_test(forwards_in_the_place_of_activations),
+        cmocka_unit_test(children_in_the_place_of_others),
+        cmocka_unit_test(summaries_of_one_parameter),
         cmocka_unit_test(errors_of_its_own_tell_where),
     };
     TensorScope scope = tensor_scope_open();

@@ -76,6 +76,13 @@ static void in_place(void)
     ANSWER(tensor_exponential_(i64, 1));
     ANSWER(tensor_random_(NULL));
     ANSWER(tensor_random_(i64));
+    ANSWER(tensor_uniform_(NULL, 0, 1));
+    ANSWER(tensor_normal_(NULL, 0, 1));
+    ANSWER(tensor_bernoulli_(NULL, 0.5));
+    ANSWER(tensor_exponential_(NULL, 1));
+    ANSWER(tensor_trunc_normal_(NULL, 0, 1, -1, 1));
+    ANSWER(tensor_rand_like(NULL));
+    ANSWER(tensor_randn_like(NULL));
 }
 
 static void cut_normals(void)

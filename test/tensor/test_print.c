@@ -84,6 +84,23 @@ static void gradients(void **state)
                                      "1.2500, 1.2500],\n       requires_grad=True)");
 }
 
+/* A suffix stands in the last line where that, with a parenthesis, keeps to 80 columns, else in its own. */
+static void suffixes_at_the_end_of_lines(void **state)
+{
+    (void)state;
+    int beside = 0;
+    for (int n = 1; n < 60; n++) {
+        const char *all = print(tensor_full(SHAPE(n), 3, TENSOR_I32)), *suffix = strstr(all, "dtype=i32)");
+        const bool own = suffix[-1] != ' ' || suffix[-2] != ',';
+        const char *end = own ? strrchr(all, '\n') : suffix - 1, *line = end;
+        while (line > all && line[-1] != '\n') line--;
+        const long length = end - line - 1; /* without its last comma */
+        assert_int_equal(length + 2 + (long)strlen("dtype=i32") + 2 <= 80, !own);
+        beside += !own;
+    }
+    assert_in_range(beside, 10, 55);
+}
+
 static void buffers_and_files(void **state)
 {
     (void)state;
@@ -113,6 +130,6 @@ static void buffers_and_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { TEST(as_pytorch), TEST(layouts), TEST(gradients),
-                                        TEST(buffers_and_files) };
+                                        TEST(suffixes_at_the_end_of_lines), TEST(buffers_and_files) };
     return cmocka_run_group_tests_name("print", tests, NULL, NULL);
 }

@@ -4,14 +4,14 @@
  * curand generator of its own, Philox 4x32-10: key: the seed, subsequence: the thread's number, offset: the
  * generator's.  A call gives a thread U numbers: four words, or two doubles of two words each.
  *
- *   uniform, normal, bernoulli (ATen/native/cuda/DistributionTemplates.h)
+ *   uniform, normal, exponential, bernoulli, integers (ATen/native/cuda/DistributionTemplates.h)
  *       element e = (i U + u) T + t is number u of call i of thread t
  *   dropout (ATen/native/cuda/Dropout.cu)
  *       element e = (i T + t) V + v is number v of turn i of thread t, of ceil(V / 4) calls; V elements are
  *       16 bytes, or as many as divide the count; V = 1 goes as the others do
  *
  * Numbers of curand lie on (0, 1].  Its normals are r sin t, r cos t, by the fast sine of the chip: exactly
- * PyTorch's on a GPU, within 1e-6 elsewhere. */
+ * PyTorch's on a GPU, within 1e-6 elsewhere; exponentials its fast logarithm. */
 #include "random/philox.h"
 #include "cuda/cuda.cuh"
 
@@ -55,6 +55,17 @@ __device__ inline void turn(float angle, float *sine, float *cosine)
     *sine = sinf(angle), *cosine = cosf(angle);
 #endif
 }
+
+/* As PyTorch takes it here. */
+__device__ inline float fast_log(float x)
+{
+#ifdef __CUDA_ARCH__
+    return __logf(x);
+#else
+    return logf(x);
+#endif
+}
+__device__ inline double fast_log(double x) { return log(x); }
 
 __device__ inline float fused(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double fused(double a, double b, double c) { return fma(a, b, c); }
@@ -114,6 +125,30 @@ template <class T> __global__ void normal(Draw d, T *out)
         put(out + i, fused(element<C>(d, i, true), (C)d.at[1], (C)d.at[0]));
 }
 
+/* curand's 1 has the logarithm 0, which no exponential has. */
+template <class T> __global__ void exponential(Draw d, T *out)
+{
+    using C = Compute<T>;
+    const C half = sizeof(C) == 8 ? (C)0x1p-53 : (C)0x1p-24, scale = -1 / (C)d.at[0];
+    for (int64_t i = first_item(); i < d.count; i += item_step()) {
+        const C u = element<C>(d, i, false);
+        put(out + i, scale * (u >= 1 - half ? -half : fast_log(u)));
+    }
+}
+
+/* Of a word each, or of two, the first one above. */
+__global__ void integers(Draw d, int64_t low, uint64_t range, int each, int64_t *out)
+{
+    const int64_t span = d.threads * each;
+    for (int64_t i = first_item(); i < d.count; i += item_step()) {
+        const int64_t within = i % span;
+        const int u = (int)(within / d.threads);
+        const PhiloxBlock b = call(d, within % d.threads, i / span);
+        const uint64_t x = each == 4 ? pick(b, u) : (uint64_t)pick(b, 2 * u) << 32 | pick(b, 2 * u + 1);
+        out[i] = (int64_t)((range ? x % range : x) + (uint64_t)low);
+    }
+}
+
 template <class C> __global__ void bernoulli(Draw d, uint8_t *out)
 {
     for (int64_t i = first_item(); i < d.count; i += item_step())
@@ -158,7 +193,8 @@ int width_of_dropout(const RandomArgs *r)
 int gpu_random_torch(RandomArgs *r)
 {
     const bool wide = r->dtype == TENSOR_F64, mask = r->kind == RANDOM_TORCH_DROPOUT;
-    const int64_t each = wide && !mask ? 2 : 4, threads = threads_of_torch(r->count);
+    const bool whole = r->kind == RANDOM_TORCH_INTEGERS;
+    const int64_t each = (whole ? r->wide : wide && !mask) ? 2 : 4, threads = threads_of_torch(r->count);
     if (threads == 0) return KERNEL_DECLINED;
     const Draw d = {
         r->seed, r->offset / 4, r->count, threads, { r->at[0], r->at[1] }, mask ? 1 - r->p : r->p
@@ -168,11 +204,14 @@ int gpu_random_torch(RandomArgs *r)
     r->advance = (uint64_t)((r->count - 1) / (threads * each) + 1) * 4;
     if (mask && wide) LAUNCH(dropout<double>, blocks, THREADS, d, width_of_dropout(r), bits);
     else if (mask) LAUNCH(dropout<float>, blocks, THREADS, d, width_of_dropout(r), bits);
+    else if (whole) LAUNCH(integers, blocks, THREADS, d, r->low, r->range, (int)each, (int64_t *)r->out);
     else if (r->kind == RANDOM_TORCH_BERNOULLI && wide) LAUNCH(bernoulli<double>, blocks, THREADS, d, bits);
     else if (r->kind == RANDOM_TORCH_BERNOULLI) LAUNCH(bernoulli<float>, blocks, THREADS, d, bits);
     else
         return with_float(r->dtype, [&]<class T>() {
-            auto kernel = r->kind == RANDOM_TORCH_UNIFORM ? &uniform<T> : &normal<T>;
+            auto kernel = r->kind == RANDOM_TORCH_UNIFORM  ? &uniform<T>
+                          : r->kind == RANDOM_TORCH_NORMAL ? &normal<T>
+                                                           : &exponential<T>;
             LAUNCH(kernel, blocks, THREADS, d, (T *)r->out);
             return gpu_launched("random");
         });
