@@ -196,6 +196,21 @@ THROUGH(i32, bf16, line_i32_f64, line_f64_bf16, 8)
 static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = { ROW(f32),  ROW(f64), ROW(f16),
                                                                ROW(bf16), ROW(i64), NARROW_ROWS };
 
+/* In the elements' type, so that it runs in vectors. */
+void ISA_NAME(move_backwards)(char *dst, const char *src, int64_t n, size_t size)
+{
+    uint32_t *d4 = (uint32_t *)(void *)dst;
+    const uint32_t *s4 = (const uint32_t *)(const void *)src;
+    uint64_t *d8 = (uint64_t *)(void *)dst;
+    const uint64_t *s8 = (const uint64_t *)(const void *)src;
+    if (size == 4)
+        for (int64_t i = 0; i < n; i++) d4[i] = s4[-i];
+    else if (size == 8)
+        for (int64_t i = 0; i < n; i++) d8[i] = s8[-i];
+    else
+        for (int64_t i = 0; i < n; i++) memcpy(dst + i * (int64_t)size, src - i * (int64_t)size, size);
+}
+
 CastLine *ISA_NAME(cast_line)(int from, int to)
 {
 #if defined(__F16C__)

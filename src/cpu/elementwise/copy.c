@@ -11,21 +11,6 @@
 
 /* ---- lines of one dtype: n elements, strides in bytes ---------------------------------------- */
 
-/* Backwards: in the elements' type, so that it runs in vectors (4 times as fast). */
-FORCE_INLINE void move_backwards(char *dst, const char *src, int64_t n, size_t size)
-{
-    uint32_t *d4 = (uint32_t *)(void *)dst;
-    const uint32_t *s4 = (const uint32_t *)(const void *)src;
-    uint64_t *d8 = (uint64_t *)(void *)dst;
-    const uint64_t *s8 = (const uint64_t *)(const void *)src;
-    if (size == 4)
-        for (int64_t i = 0; i < n; i++) d4[i] = s4[-i];
-    else if (size == 8)
-        for (int64_t i = 0; i < n; i++) d8[i] = s8[-i];
-    else
-        for (int64_t i = 0; i < n; i++) memcpy(dst + i * (int64_t)size, src - i * (int64_t)size, size);
-}
-
 FORCE_INLINE void move_line(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss, size_t size)
 {
     if (ds == (int64_t)size && ss == ds) {
@@ -39,7 +24,7 @@ FORCE_INLINE void move_line(char *dst, const char *src, int64_t n, int64_t ds, i
         }
         for (int64_t i = 0; i < n; i++) memcpy(dst + i * (int64_t)size, one, size);
     } else if (ds == (int64_t)size && ss == -ds) {
-        move_backwards(dst, src, n, size);
+        ISA_PICK(move_backwards)(dst, src, n, size);
     } else {
         BY_FOUR for (int64_t i = 0; i < n; i++) memcpy(dst + i * ds, src + i * ss, size);
     }
