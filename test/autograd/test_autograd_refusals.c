@@ -57,6 +57,7 @@ static void hooked(Tensor *(*hook)(Tensor *, void *))
 static void hooks(void)
 {
     Tensor *leaf = leaf_of(SHAPE(2)), *y = tensor_exp(leaf), *plain = tensor_ones(SHAPE(2), TENSOR_F64);
+    ANSWER(tensor_grad(NULL));
     ANSWER(tensor_register_hook(leaf, NULL, NULL));
     ANSWER(tensor_register_hook(plain, same, NULL));
     ANSWER(tensor_register_post_accumulate_grad_hook(leaf, NULL, NULL));

@@ -270,6 +270,9 @@ static void test_progress_on_a_terminal(void **state)
     Progress *open_end = io_progress(0, .unit = "b", .file = f);
     io_progress_update(open_end, 3, NULL);
     io_progress_free(open_end);
+    Progress *gone = io_progress(2, .file = f, .interval = 1e9, .leave = false);
+    io_progress_update(gone, 1, NULL);
+    io_progress_free(gone);
     Progress *rare = io_progress(3, .desc = "last", .file = f, .interval = 1e9);
     io_progress_update(rare, 1, "first text");
     assert_false(io_progress_due(rare) || io_progress_due(NULL));
@@ -284,7 +287,8 @@ static void test_progress_on_a_terminal(void **state)
     assert_non_null(strstr(text, "\repoch:  25%|######..................| 2/8 [00:00<"));
     assert_non_null(strstr(text, "it/s, loss 0.50]"));
     assert_non_null(strstr(text, "epoch:  75%|##################......| 6/8"));
-    assert_non_null(strstr(text, "\r3b [00:00, "));
+    assert_non_null(strstr(text, "\033[K\r\n\r3b [00:00, ")); /* the last one stays */
+    assert_non_null(strstr(text, "\r\033[K\rlast: "));       /* this one does not */
     assert_non_null(strstr(text, ", last text]"));
 }
 

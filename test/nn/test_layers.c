@@ -340,6 +340,25 @@ static void activation_of_ones_own(void **state)
     nn_free(a), nn_free(b);
 }
 
+static int count(Module *m, NNCall *c, void *ctx) { return (void)m, (void)c, ++*(int *)ctx, 0; }
+
+/* Where a hook looks at the first product, its activation is an op of its own. */
+static void activations_behind_a_hook(void **state)
+{
+    (void)state;
+    for (int gelu = 0; gelu < 2; gelu++) {
+        int calls = 0;
+        Module *m =
+            nn_transformer_encoder_layer(4, 2, .dim_feedforward = 6, .dropout = 0,
+                                         .activation = gelu ? NN_TRANSFORMER_GELU : NN_TRANSFORMER_RELU);
+        Tensor *x = wave(SHAPE(3, 4)), *y = nn_forward(m, x);
+        nn_register_forward_hook(nn_get_module(m, "linear1"), count, &calls);
+        assert_tensor_close(nn_forward(m, x), y, 1e-6, 1e-6);
+        assert_int_equal(calls, 1);
+        nn_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +372,7 @@ int main(void)
         SCOPED(residual_norms),
         SCOPED(norms_take_no_options),
         SCOPED(activation_of_ones_own),
+        SCOPED(activations_behind_a_hook),
         SCOPED(adaptive_softmax),
     };
     return cmocka_run_group_tests_name("layers", tests, NULL, NULL);

@@ -142,6 +142,7 @@ static void test_evaluate_and_predict(void **state)
     Setting s = setting();
     Metric *accuracy = nn_metric_accuracy();
     nn_get_module(s.net, "1")->training = false;
+    assert_non_null(data_next(s.test)); /* what was taken before is evaluated, too */
     double loss = nn_evaluate(s.net, s.test, ce(), .metrics = NN_METRICS(accuracy));
     Tensor *all = OK(nn_predict(s.net, s.test));
     assert_true(s.net->training && !nn_get_module(s.net, "1")->training &&

@@ -76,8 +76,9 @@ static int compose(OpCall *c)
     const int dim = class_dim(x);
     const int64_t count = t ? count_targets(c, t, x->shape[dim]) : -2;
     if (count == -2) return -1;
-    Tensor *ignored = count == t->numel ? NULL : tensor_eq_scalar(t, (double)p->ignore_index);
-    Tensor *safe = without(t, ignored);
+    const bool all = count == t->numel;
+    Tensor *ignored = all ? NULL : tensor_eq_scalar(t, (double)p->ignore_index);
+    Tensor *safe = all || ignored ? without(t, ignored) : NULL;
     if (!safe || (w && !(w = position_weights(w, safe, ignored, sums)))) return -1;
     Tensor *loss = tensor_reshape(tensor_gather(x, dim, tensor_unsqueeze(safe, dim)), shape_of(safe));
     loss = tensor_neg(without(tensor_to(loss, sums), ignored));
