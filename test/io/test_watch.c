@@ -288,7 +288,7 @@ static void test_progress_on_a_terminal(void **state)
     assert_non_null(strstr(text, "it/s, loss 0.50]"));
     assert_non_null(strstr(text, "epoch:  75%|##################......| 6/8"));
     assert_non_null(strstr(text, "\033[K\r\n\r3b [00:00, ")); /* the last one stays */
-    assert_non_null(strstr(text, "\r\033[K\rlast: "));       /* this one does not */
+    assert_non_null(strstr(text, "\r\033[K\rlast: "));        /* this one does not */
     assert_non_null(strstr(text, ", last text]"));
 }
 
