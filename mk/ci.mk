@@ -32,7 +32,7 @@ without  = $(filter-out $(foreach s,$(1),$(call name_of,$(s))),$(2))
 # ---- what is built, the longest first ---------------------------------------------------------
 $(call add_step,gcc/library,,$(BUILD) B=build all)
 $(call add_step,cuda/nvcc,gcc/library,test/nvcc.sh build)
-$(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES)" tests)
+$(call add_step,asan/build,,$(BUILD) $(ASAN) SUITES="$(ASAN_SUITES) test_device" tests)
 $(call add_step,gcc/build,gcc/library,$(BUILD) B=build tests)
 $(call add_step,tsan/build,,$(BUILD) $(TSAN) SUITES="$(TSAN_SUITES) test_ops_threads test_device" tests)
 $(call add_step,cuda/emu,gcc/build,$(BUILD) B=build \
@@ -58,6 +58,7 @@ $(call suites,tsan,tsan/build,build/tsan/test/,$(filter-out test_conv_blocks,$(T
 $(call add_step,tsan/test_conv_blocks,tsan/build,env TAPEGRAD_SHARD=3/8 build/tsan/test/test_conv_blocks)
 $(call add_step,tsan/test_ops_threads,tsan/build,env TAPEGRAD_SHARD=1/16 build/tsan/test/test_ops_threads)
 FORWARD := CUEMU_ORDER=fwd CUEMU_GUARD=8
+$(call add_step,asan/test_device,asan/build,env TAPEGRAD_SHARD=3/16 $(FORWARD) build/asan/test/test_device)
 $(call add_step,tsan/test_device,tsan/build,env TAPEGRAD_SHARD=2/16 $(FORWARD) build/tsan/test/test_device)
 $(call suites,arm64,arm64/build,$(ARM64_RUN),$(ARM64_SUITES))
 $(call add_step,arm64/test_ops,arm64/build,env TAPEGRAD_SHARD=1/4 $(ARM64_RUN)test_ops)
@@ -83,7 +84,8 @@ $(call add_step,cuda/test_ops_layout,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=3/64 buil
 $(call add_step,cuda/test_ops_memory,cuda/emu,$(ON_EMU) TAPEGRAD_SHARD=1/12 build/test/test_ops_memory)
 QUARTER := env TAPEGRAD_SHARD=1/4
 $(call add_step,cuda/test_device.rev,cuda/emu,$(QUARTER) CUEMU_ORDER=rev build/test/test_device)
-$(call add_step,cuda/test_device.random,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:1 build/test/test_device)
+$(call add_step,cuda/test_device.rand1,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:1 build/test/test_device)
+$(call add_step,cuda/test_device.rand2,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:2 build/test/test_device)
 $(call add_step,cuda/planted,cuda/emu,test/planted.sh build)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
 $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)

@@ -53,7 +53,8 @@ CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base) \
 # Programs are linked with the library that they run: its thread-local variables need no call.
 TLS       := -ftls-model=initial-exec
 UNDEFINED := undefined -fno-sanitize-recover=all
-ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED) -DNO_UNROLL $(TLS)"
+ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED) -DNO_UNROLL $(TLS)" \
+             EMU_SAN=-fsanitize=address EMU_OPT=-O0 EMU_UNITS=1
 UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED) -DNO_UNROLL"
 TSAN      := $(CHECKED) B=build/tsan SAN="-fsanitize=thread -DNO_UNROLL $(TLS)" EMU_SAN=-fsanitize=thread \
              EMU_OPT=-O0 EMU_UNITS=1

@@ -85,7 +85,7 @@ struct Warp {
     uint32_t alive, slots;
     Slot s[32];
 };
-static const size_t STK = 96 << 10;
+static const size_t STK = 256 << 10; /* three copies of a table of 32,000 bytes, where nothing is optimized */
 static const unsigned MAXT = 1024;
 static std::vector<Fiber> F;
 static std::vector<Warp> W;
