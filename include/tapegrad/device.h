@@ -135,8 +135,10 @@ typedef struct TensorMemory {
  * tensor_memory_reset_peak - peak becomes in_use. */
 TAPEGRAD_API TensorMemory tensor_memory(void);
 TAPEGRAD_API void tensor_memory_reset_peak(void);
-TAPEGRAD_API void tensor_memory_set_limit(int64_t bytes); /* allocations beyond it fail with ENOMEM */
-TAPEGRAD_API void tensor_memory_release(void);            /* gives cached blocks back to the system */
+/* tensor_memory_set_limit - allocations beyond so many bytes fail with ENOMEM; 0: no limit.  EVALUE, and
+ * nothing changes: below 0. */
+TAPEGRAD_API void tensor_memory_set_limit(int64_t bytes);
+TAPEGRAD_API void tensor_memory_release(void); /* gives cached blocks back to the system */
 
 /* tensor_device_memory - the same of one device.  On a device other than the CPU, in_use and peak are bytes
  *     of tensor data, system_calls the requests for it.  PyTorch's memory_allocated is in_use,
@@ -144,7 +146,7 @@ TAPEGRAD_API void tensor_memory_release(void);            /* gives cached blocks
  *     no such device.
  * tensor_device_memory_reset_peak - peak becomes in_use (reset_peak_memory_stats).
  * tensor_device_memory_set_limit - sets a limit in bytes beyond which allocations fail with ENOMEM; 0: no
- *     limit.  PyTorch's set_per_process_memory_fraction is a limit of fraction * total.
+ *     limit.  EVALUE: below 0.  PyTorch's set_per_process_memory_fraction is a limit of fraction * total.
  * tensor_device_memory_release - gives cached blocks back to the system (empty_cache).
  * tensor_memory_report - prints a table of memory: by device; then tensors made since
  *     tensor_track_leaks(true), by dtype, shape and source line; then what else this thread's tape keeps for

@@ -16,6 +16,9 @@
 
 HIDDEN_BEGIN
 
+/* EVALUE for a limit below 0. */
+int alloc_check_limit(const char *function, int64_t bytes);
+
 /* tensor/alloc.c: all memory of the library; the n-th request can be made to fail (debug.h).
  * tg_alloc - 64-byte aligned, from the thread's cache; NULL: no memory, nothing recorded.
  * tg_grow - NULL: block is untouched.

@@ -78,10 +78,11 @@ int tensor_debug_fail_device_allocation(const char *device, int64_t n, bool all_
 
 int tensor_device_memory_set_limit(const char *device, int64_t bytes)
 {
-    const Place *place = find_place(device, "tensor_device_memory_set_limit");
-    if (!place) return -1;
+    static const char name[] = "tensor_device_memory_set_limit";
+    const Place *place = find_place(device, name);
+    if (!place || alloc_check_limit(name, bytes)) return -1;
     struct Use *u = on_host(place) ? NULL : use_of(place);
-    if (u) atomic_store(&u->limit, bytes > 0 ? bytes : 0);
+    if (u) atomic_store(&u->limit, bytes);
     else tensor_memory_set_limit(bytes);
     return 0;
 }

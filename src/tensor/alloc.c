@@ -351,10 +351,16 @@ void tensor_memory_reset_peak(void)
     pthread_mutex_unlock(&lock);
 }
 
+int alloc_check_limit(const char *function, int64_t bytes)
+{
+    return bytes < 0 ? fail(TENSOR_EVALUE, function, "%lld bytes: want 0 or more", (long long)bytes) : 0;
+}
+
 void tensor_memory_set_limit(int64_t bytes)
 {
+    if (alloc_check_limit("tensor_memory_set_limit", bytes)) return;
     pthread_mutex_lock(&lock);
-    limit = bytes > 0 ? bytes : 0;
+    limit = bytes;
     pthread_mutex_unlock(&lock);
 }
 

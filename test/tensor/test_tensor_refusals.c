@@ -135,6 +135,8 @@ static void devices(void)
     ANSWER(tensor_device_memory(NULL));
     ANSWER(tensor_device_memory_reset_peak(NULL));
     ANSWER(tensor_device_memory_set_limit(NULL, 0));
+    ANSWER(tensor_device_memory_set_limit("cpu", -1));
+    ANSWER(tensor_memory_set_limit(-1));
     ANSWER(tensor_device_memory_release(NULL));
     ANSWER(tensor_set_num_threads(0));
     ANSWER(tensor_set_num_threads(tensor_num_threads()));
