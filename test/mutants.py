@@ -77,15 +77,20 @@ SWAPS = [
 ]
 
 
-OF_ARRAY = "static|const|unsigned|struct|_Thread_local|THREAD_LOCAL"
-ARRAY = r"\s+(?!return|else|case|goto)(?:(?:%s) )*\w+ \**\w+\[[^=]*" % OF_ARRAY
+OF_DECLARATION = "static|const|unsigned|struct|_Thread_local|THREAD_LOCAL"
+DECLARATION = r"\s+(?!return|else|case|goto)(?:(?:%s) )*\w+ \**\w+" % OF_DECLARATION
+
+
+def is_length(before):
+    """Of an array that is declared; not an index in what another is set to."""
+    declares = re.match(DECLARATION, before) and before.count("(") == before.count(")")
+    return declares and re.search(r"(?:\w |, |\*)\w+\[$", before)
 
 
 def other_number(match):
     """Off by one; a fraction grows by half.  An array's length shrinks: a longer one is no mistake."""
     text = match.group(0)
-    declared = re.match(ARRAY, match.string)
-    if declared and match.start() < declared.end():
+    if is_length(match.string[: match.start()]):
         return str(int(text) - 1)
     if re.fullmatch(r"\d+", text):
         return str(int(text) + 1) if text != "1" else "0"
@@ -111,7 +116,8 @@ def mutations(line):
     for pattern, to in SWAPS:
         found += [line[: m.start()] + to + line[m.end() :] for m in re.finditer(pattern, code)]
     for m in re.finditer(r"(?<![\w.\"])(?:\d+\.\d*|\d+)(?![\w.])", code):
-        found.append(line[: m.start()] + other_number(m) + line[m.end() :])
+        if line[: m.start()].strip() != "return -":  # 0 is drawn below
+            found.append(line[: m.start()] + other_number(m) + line[m.end() :])
     if negated(code):
         found.append(negated(line))
     if re.match(
