@@ -1,9 +1,10 @@
 /* bench.c - our side of the benchmarks: bench CASE THREADS sets the case up, runs it a few times, says
  * "ready", and then for each line with a number of seconds prints the median time of a block, in nanoseconds
  * per unit, and by how many KiB the peak of resident memory grew since the start. bench/side_by_side.py runs
- * it in turn with PyTorch. bench ceiling prints what the machine can do at most.  DEVICE=cuda:0: steps and
- * inference there, and the peak of the device's memory; with GRAPH=1 they are captured and replayed.
- * CLOCK=cpu: the time of the CPU that this process takes. */
+ * it in turn with PyTorch. bench ceiling prints what the machine can do at most.  DEVICE=cuda:0: all is
+ * there, and the peak is that of the device's memory; with GRAPH=1 blocks are captured and replayed.
+ * CLOCK=cpu: the time of the CPU that this process takes; CLOCK=issue: that until a block is queued, without
+ * the wait for the device. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,17 @@
 #include <tapegrad.h>
 
 static const char *device = "cpu";
+static bool issue_only;
+static TensorGraph *graph;
 
 double now(void)
 {
     static clockid_t clock = CLOCK_MONOTONIC;
     static bool asked;
     struct timespec t;
-    if (!asked && getenv("CLOCK") && strcmp(getenv("CLOCK"), "cpu") == 0) clock = CLOCK_PROCESS_CPUTIME_ID;
+    const char *kind = asked ? NULL : getenv("CLOCK");
+    if (kind) issue_only = strcmp(kind, "issue") == 0;
+    if (kind && (issue_only || strcmp(kind, "cpu") == 0)) clock = CLOCK_PROCESS_CPUTIME_ID;
     asked = true;
     clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -31,19 +36,34 @@ static int ascending(const void *p, const void *q)
     return (a > c) - (a < c);
 }
 
+static void run_block(const BenchCase *c)
+{
+    if (!graph || tensor_graph_begin(graph)) c->block();
+    if (graph) tensor_graph_end(graph);
+}
+
+/* Seconds that n blocks take. */
+static double time_of(const BenchCase *c, long n)
+{
+    double spent = 0, t = now();
+    for (long j = 0; j < n; j++) {
+        run_block(c);
+        if (!issue_only) continue;
+        spent += now() - t;
+        tensor_synchronize(device);
+        t = now();
+    }
+    if (issue_only) return spent;
+    tensor_synchronize(device);
+    return now() - t;
+}
+
 static double median_block(const BenchCase *c, double seconds)
 {
     enum { BLOCKS = 5 };
-    double found[BLOCKS], t = now();
-    c->block();
-    tensor_synchronize(device);
-    const long n = (long)(seconds / BLOCKS / (now() - t + 1e-9)) + 1;
-    for (int i = 0; i < BLOCKS; i++) {
-        t = now();
-        for (long j = 0; j < n; j++) c->block();
-        tensor_synchronize(device);
-        found[i] = (now() - t) / (double)n / c->per * 1e9;
-    }
+    double found[BLOCKS];
+    const long n = (long)(seconds / BLOCKS / (time_of(c, 1) + 1e-9)) + 1;
+    for (int i = 0; i < BLOCKS; i++) found[i] = time_of(c, n) / (double)n / c->per * 1e9;
     qsort(found, BLOCKS, sizeof *found, ascending);
     return found[BLOCKS / 2];
 }
@@ -75,7 +95,8 @@ static int measure(const BenchCase *c, const char *sizes)
     const long base = peak_kilobytes();
     tensor_manual_seed(0);
     c->setup(sizes);
-    for (int i = 0; i < 3; i++) c->block();
+    if (getenv("GRAPH") && *getenv("GRAPH") == '1') graph = tensor_graph(device);
+    for (int i = 0; i < (graph ? 6 : 3); i++) run_block(c);
     if (!tensor_error()) puts("ready"), fflush(stdout);
     while (!tensor_error() && fgets(line, sizeof line, stdin)) {
         const double ns = median_block(c, atof(line));

@@ -130,8 +130,27 @@ MAPPED(gelu, tensor_gelu(x))
 MAPPED(tangent, tensor_tanh(x))
 MAPPED(softmax, tensor_softmax(x, 1))
 MAPPED(layer_norm, tensor_layer_norm(x, SHAPE(tensor_size(w, 0)), .weight = w))
+IN_SCOPE(
+    copy, TENSOR_NO_GRAD { tensor_copy_(y, x); })
 ELEMENTWISE(sum, tensor_sum(x))
 ELEMENTWISE(sum_columns, tensor_sum(tensor_sum(x, 0)))
+
+static void classes_setup(const char *sizes)
+{
+    vector_setup(sizes);
+    y = keep(tensor_randint(0, tensor_size(x, 1), SHAPE(tensor_size(x, 0))));
+}
+ELEMENTWISE(cross_entropy, tensor_cross_entropy(x, y))
+
+/* One parameter of so many bytes. */
+static Optimizer *opt;
+static void update_setup(const char *sizes)
+{
+    vector_setup(sizes);
+    tensor_set_grad(x, y);
+    opt = optim_adamw(TENSORS(x), .lr = 1e-3);
+}
+static void update(void) { optim_step(opt); }
 
 /* ---- files and data -------------------------------------------------------------------------- */
 
@@ -195,6 +214,10 @@ const BenchCase bench_kernels[] = {
     SIZES(layer_norm),
     SIZES(sum),
     SIZES(sum_columns),
+    { "copy_forward_", vector_setup, copy, 1 },
+    { "cross_entropy_forward_", classes_setup, cross_entropy, 1 },
+    { "cross_entropy_both_", classes_setup, cross_entropy_both, 1 },
+    { "adamw_update_", update_setup, update, 1 },
     { "state_dict_write", state_setup, state_write, 1 },
     { "state_dict_read", state_setup, state_read, 1 },
     { "loader_batch", loader_setup, loader_epoch, 100 },

@@ -13,7 +13,7 @@ Module *mnist_net(void)
                          nn_linear(128, 10));
 }
 
-/* ---- ResNet-18 ------------------------------------------------------------------------------- */
+/* ---- ResNets --------------------------------------------------------------------------------- */
 
 typedef struct {
     Module base, *body, *shortcut;
@@ -45,6 +45,29 @@ Module *resnet18_net(void)
                          basic_block(64, 128, 2), basic_block(128, 128, 1), basic_block(128, 256, 2),
                          basic_block(256, 256, 1), basic_block(256, 512, 2), basic_block(512, 512, 1),
                          nn_adaptive_avg_pool2d(1, 1), nn_flatten(), nn_linear(512, 10));
+}
+
+static Module *bottleneck(int64_t in, int64_t width, int64_t stride)
+{
+    BasicBlock *b = nn_new(BasicBlock, "Bottleneck", basic_forward);
+    NN_CHILD(b, body,
+             nn_sequential(conv_norm(in, width, 1, 1), nn_relu(), conv_norm(width, width, 3, stride),
+                           nn_relu(), conv_norm(width, 4 * width, 1, 1)));
+    NN_CHILD(b, shortcut,
+             in == 4 * width && stride == 1 ? nn_identity() : conv_norm(in, 4 * width, 1, stride));
+    return nn_done(b);
+}
+
+Module *resnet50_net(int64_t width)
+{
+    static const int blocks[] = { 3, 4, 6, 3 };
+    Module *stages = nn_sequential();
+    int64_t in = width;
+    for (int s = 0; s < 4; s++)
+        for (int i = 0; i < blocks[s]; i++, in = 4 * width << s)
+            nn_append(stages, bottleneck(in, width << s, s && !i ? 2 : 1));
+    return nn_sequential(conv_norm(3, width, 7, 2), nn_relu(), nn_max_pool2d(3, .stride = 2, .padding = 1),
+                         stages, nn_adaptive_avg_pool2d(1, 1), nn_flatten(), nn_linear(in, 1000));
 }
 
 /* ---- LSTM, VAE, DCGAN ------------------------------------------------------------------------ */

@@ -14,8 +14,10 @@ channels_last, JSON=path writes the table as JSON, with the machine, the version
 each form; --names lists the cases.  AVX2=1 measures each case a
 second time with the vectors of both sides limited to AVX2, for a column of its ratios.
 CLOCK=cpu measures the CPU's time instead of the clock's, for one thread on a machine that does other work.
-PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures steps and inference there; the
-ceilings are the CPU's, so that no share is said; with GRAPH=1 ours are captured and replayed.
+CLOCK=issue: until a block is queued on a device, without the wait for it.
+PYTHON chooses the interpreter that has PyTorch.  DEVICE=cuda:0 measures there, and shares are those of a copy
+of as many bytes there; with GRAPH=1 ours are captured and replayed.  ONLY="names" measures these cases, of
+any size.
 """
 
 import json, os, platform, re, statistics, subprocess, sys, time
@@ -94,12 +96,26 @@ def theirs(name, threads, limits):
     return forms, max(float(w.ready[1]) for w in forms.values())
 
 
+MOVED = dict(add=3, sum=1, cross_entropy=1, adamw=7)  # times the bytes of an operand; 2
+
+
+def device_copy(size):
+    """Bytes a second, read and written, of copies on the device."""
+    worker = ours(f"copy_forward_{size}", 1)
+    ns = statistics.median(worker.measure() for _ in range(3))
+    worker.close()
+    return 2 * size / (ns * 1e-9)
+
+
 def share(name, threads, ns, flops, ceiling):
     """Of the ceiling: of copies for an elementwise forward, of multiply-adds where PyTorch counts them."""
-    size = re.fullmatch(r"(add|relu|exponential|gelu|tangent|softmax|layer_norm)_forward_(\d+)", name)
-    if size:
-        moved = int(size[2]) * (3 if size[1] == "add" else 2)
-        return moved / (ns * 1e-9) / ceiling["copy"][int(size[2])]
+    maps = "add|relu|exponential|gelu|tangent|softmax|layer_norm"
+    size = re.fullmatch(rf"({maps}|sum|cross_entropy|adamw)_(?:forward|update)_(\d+)", name)
+    if size and (DEVICE or size[1] in maps.split("|")):
+        bytes_of = int(size[2])
+        if bytes_of not in ceiling["copy"]:
+            ceiling["copy"][bytes_of] = device_copy(bytes_of)
+        return bytes_of * MOVED.get(size[1], 2) / (ns * 1e-9) / ceiling["copy"][bytes_of]
     # The ceiling is that of f32 on the CPU.
     counted = flops and "_bf16_" not in name and not DEVICE
     return flops / (ns * 1e-9) / (ceiling["flops"] * threads) if counted else None
@@ -157,10 +173,13 @@ def own_costs(threads):
 
 def main():
     chosen = [n for n in names if re.search(os.environ.get("CASES", ""), n)]
+    chosen = os.environ.get("ONLY", "").split() or chosen
     flops, *copies = map(
         float, subprocess.run([bench, "ceiling"], capture_output=True, text=True).stdout.split()
     )
     ceiling = dict(flops=flops, copy=dict(zip((4 << 10, 4 << 20, 64 << 20), copies)))
+    if DEVICE:
+        ceiling["copy"] = {}
     model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     machine = dict(cpu=model[1] if model else platform.machine(), device=DEVICE)
     machine.update(date=time.strftime("%Y-%m-%d"), load=os.getloadavg())
@@ -190,7 +209,7 @@ def main():
         if AVX2:
             rows[-1]["avx2"] = measure(name, n, ceiling, LIMITED)["ratio"]
         print(line(rows[-1]), flush=True)
-    if re.search(os.environ.get("CASES", ""), "profiler"):
+    if not os.environ.get("ONLY") and re.search(os.environ.get("CASES", ""), "profiler"):
         rows += own_costs(threads[0])
     if os.environ.get("JSON"):
         path = os.environ["JSON"].replace("%", str(threads[0]))

@@ -35,6 +35,12 @@ static void chain_backward(void)
     tensor_scope_close(scope);
 }
 
+/* As one graph, so long that its launch counts little. */
+static void long_chain(void)
+{
+    for (int i = 0; i < 10; i++) chain_forward();
+}
+
 /* What the profiler costs an op: where it was never used, is off again, is on. */
 enum { PROFILED_CHAINS = 50 };
 static void many_chains(void)
@@ -115,6 +121,7 @@ OP_BLOCK(lgamma_block, tensor_lgamma(x))
 const BenchCase bench_small[] = {
     { "chain20_forward", chain_setup, chain_forward, 20 },
     { "chain20_both", chain_setup, chain_backward, 20 },
+    { "chain200_forward", chain_setup, long_chain, 200 },
     { "profiler_never", chain_setup, many_chains, 20 * PROFILED_CHAINS },
     { "profiler_off_again", profiled_setup, many_chains, 20 * PROFILED_CHAINS },
     { "profiler_on", chain_setup, profiled_chains, 20 * PROFILED_CHAINS },

@@ -1,4 +1,5 @@
 /* steps.c - training steps and inference of whole networks. */
+#include <stdio.h>
 #include <stdlib.h>
 #include "cases.h"
 #include "nets.h"
@@ -16,27 +17,11 @@ static void step_on(Tensor *loss, Optimizer *o)
     optim_step(o);
 }
 
-/* GRAPH=1: steps and inference are captured, and replayed (tapegrad/graph.h). */
-static TensorGraph *graph;
-
-static bool begins(void)
-{
-    const char *on = getenv("GRAPH");
-    if (!graph && on && *on == '1') graph = tensor_graph(tensor_default_device());
-    return !graph || tensor_graph_begin(graph);
-}
-
-static void ends(void)
-{
-    if (graph) tensor_graph_end(graph);
-}
-
 #define IN_SCOPE(name, ...)                            \
     static void name(void)                             \
     {                                                  \
         const TensorScope scope = tensor_scope_open(); \
-        if (begins()) { __VA_ARGS__; }                 \
-        ends();                                        \
+        __VA_ARGS__;                                   \
         tensor_scope_close(scope);                     \
     }
 
@@ -70,6 +55,17 @@ static void resnet_setup(const char *sizes)
     labels = keep(tensor_randint(0, 10, SHAPE(32)));
 }
 
+/* resnet50_bf16_step_128x224x64: images, their side, channels of the first convolution; channels last. */
+static void resnet50_setup(const char *sizes)
+{
+    long n, side, width;
+    if (sscanf(sizes, "%ldx%ldx%ld", &n, &side, &width) != 3) abort();
+    net = resnet50_net(width);
+    opt = optim_sgd(nn_parameters(net), .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4);
+    batch = keep(tensor_permute(tensor_randn(SHAPE(n, side, side, 3), TENSOR_F32), SHAPE(0, 3, 1, 2)));
+    labels = keep(tensor_randint(0, 1000, SHAPE(n)));
+}
+
 static void lstm_setup(const char *sizes)
 {
     (void)sizes;
@@ -98,6 +94,14 @@ static void gpt_with(int64_t vocabulary, int64_t n, int64_t t, int64_t width, in
 static void nanogpt_setup(const char *sizes) { (void)sizes, gpt_with(65, 12, 64, 128, 4, 4, false); }
 static void gpt2_block_setup(const char *sizes) { (void)sizes, gpt_with(64, 2, 256, 768, 12, 1, true); }
 EVALUATED(nanogpt)
+
+/* gpt2_bf16_step_32x1024x768x12x12x50257: batch, context, width, heads, layers, vocabulary. */
+static void gpt2_setup(const char *sizes)
+{
+    long n, t, width, heads, layers, words;
+    if (sscanf(sizes, "%ldx%ldx%ldx%ldx%ldx%ld", &n, &t, &width, &heads, &layers, &words) != 6) abort();
+    gpt_with(words, n, t, width, heads, (int)layers, true);
+}
 
 static Tensor *gpt_loss(void)
 {
@@ -170,6 +174,8 @@ const BenchCase bench_steps[] = {
     { "mnist_cnn_bf16_step", mnist_setup, classify_bf16, 1 },
     { "resnet18_bf16_step", resnet_setup, classify_bf16, 1 },
     { "nanogpt_bf16_step", nanogpt_setup, gpt_step_bf16, 1 },
+    { "resnet50_bf16_step_", resnet50_setup, classify_bf16, 1 },
+    { "gpt2_bf16_step_", gpt2_setup, gpt_step_bf16, 1 },
     { "mlp_inference", mlp_eval, infer, 1 },
     { "mnist_cnn_inference", mnist_eval, infer, 1 },
     { "resnet18_inference", resnet_eval, infer, 1 },

@@ -4,7 +4,8 @@ a few times, says "ready FLOPS" (the floating operations of a block, as PyTorch 
 and then for each line with a number of seconds prints the median time of a block and the growth of the
 peak of memory.
 
-FORM: eager, channels_last, compiled (torch.compile), fused, foreach; "none" where it does not apply.
+FORM: eager, channels_last, compiled (torch.compile), fused, foreach; on a GPU graph (a CUDA graph of the eager
+block) and reduced (torch.compile, mode="reduce-overhead"); "none" where it does not apply.
 """
 
 import atexit, os, re, resource, shutil, statistics, sys, tempfile, time
@@ -15,6 +16,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from torch_nets import CharLstm, Gpt, Vae, discriminator_net, generator_net
+from torch_nets import mlp_net, mnist_net, resnet18_net, resnet50_net
 
 DEVICE = os.environ.get("DEVICE", "cpu").split(":")[0]
 
@@ -37,148 +40,6 @@ def wait():
         torch.cuda.synchronize()
 
 
-# ---- networks, as bench/nets.c has them
-
-
-def mlp_net():
-    return nn.Sequential(
-        nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)
-    )
-
-
-def mnist_net():
-    convs = [
-        nn.Conv2d(1, 32, 3),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 3),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Dropout(0.25),
-    ]
-    return nn.Sequential(
-        *convs, nn.Flatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Dropout(0.5), nn.Linear(128, 10)
-    )
-
-
-def conv_norm(i, o, size, stride):
-    return nn.Sequential(nn.Conv2d(i, o, size, stride, size // 2, bias=False), nn.BatchNorm2d(o))
-
-
-class BasicBlock(nn.Module):
-    def __init__(self, i, o, stride):
-        super().__init__()
-        self.body = nn.Sequential(conv_norm(i, o, 3, stride), nn.ReLU(), conv_norm(o, o, 3, 1))
-        self.shortcut = nn.Identity() if i == o and stride == 1 else conv_norm(i, o, 1, stride)
-
-    def forward(self, x):
-        return F.relu(self.body(x) + self.shortcut(x))
-
-
-def resnet18_net():
-    sizes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1)]
-    sizes += [(128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
-    blocks = [BasicBlock(*s) for s in sizes]
-    tail = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10)]
-    return nn.Sequential(conv_norm(3, 64, 3, 1), nn.ReLU(), *blocks, *tail)
-
-
-class CharLstm(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm, self.head = nn.LSTM(256, 256, 2), nn.Linear(256, 64)
-
-    def forward(self, x):
-        return self.head(self.lstm(x)[0].flatten(0, 1))
-
-
-class Vae(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.encoder = nn.Sequential(nn.Linear(784, 400), nn.ReLU())
-        self.mean, self.logvar = nn.Linear(400, 20), nn.Linear(400, 20)
-        self.decoder = nn.Sequential(nn.Linear(20, 400), nn.ReLU(), nn.Linear(400, 784), nn.Sigmoid())
-
-    def forward(self, x):
-        h = self.encoder(x)
-        mu, logvar = self.mean(h), self.logvar(h)
-        std = torch.exp(0.5 * logvar)
-        return self.decoder(torch.addcmul(mu, torch.randn_like(std), std)), mu, logvar
-
-
-def generator_net():
-    def up(i, o, stride, padding):
-        return nn.ConvTranspose2d(i, o, 4, stride, padding, bias=False)
-
-    layers = [
-        up(64, 256, 1, 0),
-        nn.BatchNorm2d(256),
-        nn.ReLU(),
-        up(256, 128, 2, 1),
-        nn.BatchNorm2d(128),
-        nn.ReLU(),
-    ]
-    return nn.Sequential(
-        *layers, up(128, 64, 2, 1), nn.BatchNorm2d(64), nn.ReLU(), up(64, 1, 2, 1), nn.Tanh()
-    )
-
-
-def discriminator_net():
-    def down(i, o, stride, padding):
-        return nn.Conv2d(i, o, 4, stride, padding, bias=False)
-
-    layers = [
-        down(1, 64, 2, 1),
-        nn.LeakyReLU(0.2),
-        down(64, 128, 2, 1),
-        nn.BatchNorm2d(128),
-        nn.LeakyReLU(0.2),
-    ]
-    layers += [
-        down(128, 256, 2, 1),
-        nn.BatchNorm2d(256),
-        nn.LeakyReLU(0.2),
-        down(256, 1, 1, 0),
-        nn.Flatten(0),
-    ]
-    return nn.Sequential(*layers)
-
-
-class GptBlock(nn.Module):
-    def __init__(self, width, heads, bias):
-        super().__init__()
-        self.norm1, self.norm2, self.heads = nn.LayerNorm(width), nn.LayerNorm(width), heads
-        self.qkv, self.proj = nn.Linear(width, 3 * width, bias), nn.Linear(width, width, bias)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width, bias),
-            nn.GELU("tanh" if bias else "none"),
-            nn.Linear(4 * width, width, bias),
-        )
-
-    def forward(self, x):
-        n, t, width = x.shape
-        parts = self.qkv(self.norm1(x)).chunk(3, 2)
-        q, k, v = (p.view(n, t, self.heads, -1).transpose(1, 2) for p in parts)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(y.transpose(1, 2).reshape(n, t, width))
-        return x + self.mlp(self.norm2(x))
-
-
-class Gpt(nn.Module):
-    def __init__(self, vocabulary, context, width, heads, layers, bias):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.blocks = nn.Sequential(*[GptBlock(width, heads, bias) for _ in range(layers)])
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
-        self.tokens.weight = self.head.weight
-        self.register_buffer("places", torch.arange(context), persistent=False)
-
-    def forward(self, tokens, targets=None):
-        logits = self.head(self.norm(self.blocks(self.tokens(tokens) + self.positions(self.places))))
-        if targets is None:
-            return logits
-        return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten(0, 1))
-
-
 # ---- steps
 
 
@@ -188,8 +49,8 @@ def shaped(net, x):
         if x.dim() != 4:
             return None, None
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    if form == "compiled":
-        net = torch.compile(net)
+    if form in ("compiled", "reduced"):
+        net = torch.compile(net, mode="reduce-overhead" if form == "reduced" else None)
     return net, x
 
 
@@ -217,7 +78,7 @@ def classifier(net, x, classes, rows, make_optimizer):
 
 
 def adam(p):
-    return torch.optim.Adam(p, lr=1e-3)
+    return torch.optim.Adam(p, lr=1e-3, capturable=form == "graph")
 
 
 def sgd(p):
@@ -236,7 +97,10 @@ def gpt(vocabulary, n, t, *sizes):
     if case.endswith("_inference"):
         net.eval()
         return lambda: net(x)
-    opt = torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
+    capturable = form == "graph"
+    opt = torch.optim.AdamW(
+        net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1, capturable=capturable
+    )
 
     def step():
         with mixed():
@@ -247,6 +111,15 @@ def gpt(vocabulary, n, t, *sizes):
         opt.zero_grad()
 
     return step
+
+
+def gpt2(n, t, width, heads, layers, vocabulary):
+    return gpt(vocabulary, n, t, width, heads, layers, True)
+
+
+def resnet50(n, side, width):
+    torch.backends.cudnn.benchmark = True
+    return classifier(resnet50_net(width), torch.randn(n, 3, side, side), 1000, n, momentum)
 
 
 def vae():
@@ -346,6 +219,8 @@ ELEMENTWISE = {
     "tangent": lambda x, y, w: torch.tanh(x),
     "softmax": lambda x, y, w: F.softmax(x, 1),
     "layer_norm": lambda x, y, w: F.layer_norm(x, w.shape, w),
+    "copy": lambda x, y, w: y.copy_(x),
+    "cross_entropy": lambda x, y, w: F.cross_entropy(x, y),
     "sum": lambda x, y, w: x.sum(),
     "sum_columns": lambda x, y, w: x.sum(0).sum(),
 }
@@ -355,7 +230,9 @@ def elementwise(name, both, size):
     n, f = size // 4, ELEMENTWISE[name]
     row = min(n, 512)
     x, y, w = torch.randn(n // row, row, requires_grad=both), torch.randn(n // row, row), torch.ones(row)
-    g = None if name.startswith("sum") else torch.ones(n // row, row)
+    g = None if name.startswith(("sum", "cross")) else torch.ones(n // row, row)
+    if name == "cross_entropy":
+        y = torch.randint(0, row, (n // row,))
 
     def block():
         z = f(x, y, w)
@@ -395,15 +272,16 @@ def loader():
 # ---- calls
 
 
-def chain(both):
+def chain(both, times=1):
     x, b, one = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True), torch.ones(4)
 
     def block():
-        y = x
-        for _ in range(10):
-            y = torch.relu(y + b)
-        if both:
-            y.backward(one)
+        for _ in range(times):
+            y = x
+            for _ in range(10):
+                y = torch.relu(y + b)
+            if both:
+                y.backward(one)
 
     return block
 
@@ -415,8 +293,18 @@ def parameters(n):
     return found
 
 
+def optimizer_form():
+    return {"fused": True, "capturable": True} if form == "graph" else {form: True}
+
+
 def adamw(n):
-    return torch.optim.AdamW(parameters(n), lr=1e-3, **{form: True}).step
+    return torch.optim.AdamW(parameters(n), lr=1e-3, **optimizer_form()).step
+
+
+def update(size):
+    p = nn.Parameter(torch.randn(size // 4))
+    p.grad = torch.randn_like(p)
+    return torch.optim.AdamW([p], lr=1e-3, **optimizer_form()).step
 
 
 def clip(n, most):
@@ -447,6 +335,13 @@ CASES = [  # a pattern, the forms that apply, units a block, the block of a matc
         1,
         lambda m: classifier(resnet18_net(), torch.randn(32, 3, 32, 32), 10, 32, momentum),
     ),
+    (
+        r"resnet50_bf16_step_(.*)",
+        "channels_last compiled",
+        1,
+        lambda m: resnet50(*numbers(m[1])),
+    ),
+    (r"gpt2_bf16_step_(.*)", "compiled", 1, lambda m: gpt2(*numbers(m[1]))),
     (r"nanogpt_\w+", "compiled", 1, lambda m: gpt(65, 12, 64, 128, 4, 4, False)),
     (r"gpt2_block_step", "compiled", 1, lambda m: gpt(64, 2, 256, 768, 12, 1, True)),
     (
@@ -464,6 +359,8 @@ CASES = [  # a pattern, the forms that apply, units a block, the block of a matc
     (r"state_dict_(write|read)", "", 1, lambda m: state_dict(m[1] == "write")),
     (r"loader_batch", "", 100, lambda m: loader()),
     (r"chain20_(forward|both)", "", 20, lambda m: chain(m[1] == "both")),
+    (r"chain200_forward", "", 200, lambda m: chain(False, 10)),
+    (r"adamw_update_(\d+)", "fused foreach", 1, lambda m: update(int(m[1]))),
     (r"adamw_(\d+)", "fused foreach", 1, lambda m: adamw(int(m[1]))),
     (r"clip_norm_(\d+)", "", 1, lambda m: clip(int(m[1]), 1e9)),
     (r"clip_norm_scaling_(\d+)", "", 1, lambda m: clip(int(m[1]), 1e-3)),
@@ -479,8 +376,10 @@ def find():
     for pattern, forms, per, make in CASES:
         match = re.fullmatch(pattern, case)
         if match:
-            plain = "" if case.startswith("adamw_") else "eager"
-            return (make(match), per) if form in (forms + " " + plain).split() else (None, 1)
+            apply = forms.split() + ([] if case.startswith("adamw_") else ["eager"])
+            if DEVICE == "cuda":
+                apply += ["graph"] + (["reduced"] if "compiled" in apply else [])
+            return (make(match), per) if form in apply else (None, 1)
     sys.exit(f"torch_worker.py: no case {case}")
 
 
@@ -502,30 +401,52 @@ def count(block):
     return counter.get_total_flops()
 
 
-now = time.process_time if os.environ.get("CLOCK") == "cpu" else time.perf_counter
+def graphed(block):
+    """A CUDA graph of all that a block does."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            block()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        block()
+    return graph.replay
+
+
+CLOCK = os.environ.get("CLOCK", "wall")
+now = time.perf_counter if CLOCK == "wall" else time.process_time
+
+
+def time_of(block, n):
+    spent, t = 0, now()
+    for _ in range(n):
+        if form == "reduced":
+            torch.compiler.cudagraph_mark_step_begin()
+        block()
+        if CLOCK == "issue":
+            spent += now() - t
+            wait()
+            t = now()
+    if CLOCK == "issue":
+        return spent
+    wait()
+    return now() - t
 
 
 def median_block(block, per, seconds):
-    t = now()
-    block()
-    wait()
-    n = int(seconds / 5 / (now() - t + 1e-9)) + 1
-    found = []
-    for _ in range(5):
-        t = now()
-        for _ in range(n):
-            block()
-        wait()
-        found.append((now() - t) / n / per * 1e9)
-    return statistics.median(found)
+    n = int(seconds / 5 / (time_of(block, 1) + 1e-9)) + 1
+    return statistics.median(time_of(block, n) / n / per * 1e9 for _ in range(5))
 
 
 def run():
     block, per = find()
     if block is None:
         return print("none", flush=True)
-    for _ in range(3):
-        block()
+    if form == "graph":
+        block = graphed(block)
+    time_of(block, 3)
     print("ready", count(block) if form == "eager" else 0, flush=True)
     for line in sys.stdin:
         ns = median_block(block, per, float(line))
