@@ -61,7 +61,8 @@ static Tensor *total_norm(const char *function, TensorList tensors, double p, bo
 static void scale(TensorList grads, double max_norm, Tensor *norm)
 {
     if (tensor_error_code() || grads.count == 0) return;
-    Tensor *factor = tensor_mul_scalar(tensor_reciprocal(tensor_add_scalar(norm, 1e-6)), max_norm);
+    Tensor *factor = tensor_reciprocal(tensor_add_scalar(norm, 1e-6));
+    if (max_norm != 1) factor = tensor_mul_scalar(factor, max_norm);
     tensor_foreach_mul_(grads, tensor_clamp_max(factor, 1));
 }
 

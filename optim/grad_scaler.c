@@ -6,6 +6,7 @@
 #include <tapegrad/foreach.h>
 #include <tapegrad/grad_scaler.h>
 #include "optim.h"
+#include "rules/grad_scaler.h"
 
 typedef struct Noted { /* per optimizer, since the last update */
     const Optimizer *opt;
@@ -15,7 +16,7 @@ typedef struct Noted { /* per optimizer, since the last update */
 
 struct GradScaler {
     OptimGradScalerArgs options;
-    Tensor *scale, *tracker; /* of rank 0, f32 and i32; NULL before the first loss */
+    Tensor *scale, *tracker; /* of rank 0, f32; NULL before the first loss */
     double first_tracker;
     Noted *noted;
     int count;
@@ -78,7 +79,7 @@ static int begin(GradScaler *s, const char *device)
     if (s->scale) return 0;
     TensorScope scope = tensor_scope_open();
     Tensor *scale = tensor_to_device(tensor_scalar(s->options.init_scale, TENSOR_F32), device),
-           *tracker = tensor_to_device(tensor_scalar(s->first_tracker, TENSOR_I32), device);
+           *tracker = tensor_to_device(tensor_scalar(s->first_tracker, TENSOR_F32), device);
     if (scale && tracker) s->scale = tensor_retain(scale), s->tracker = tensor_retain(tracker);
     tensor_scope_close(scope);
     return s->scale ? 0 : -1;
@@ -174,18 +175,33 @@ int optim_scaler_step(GradScaler *s, Optimizer *opt)
 
 /* ---- the next scale -------------------------------------------------------------------------- */
 
-static int next_scale(GradScaler *s)
+#define NAME(name) #name,
+#define TEXT_(...) #__VA_ARGS__
+#define TEXT(...) TEXT_(__VA_ARGS__)
+static const OptimRule rule = { .name = "grad_scaler",
+                                .step = TEXT(grad_scaler_STEP),
+                                .number = { grad_scaler_NUMBERS(NAME) },
+                                .state = { grad_scaler_STATES(NAME) } };
+
+/* One launch on a device with a kernel for the rule; elsewhere ops. */
+static int next_scale(GradScaler *s, const char *function)
 {
-    Tensor *found = s->noted[0].found;
+    const OptimGradScalerArgs *o = &s->options;
+    const double k[] = { o->growth_factor, o->backoff_factor, o->growth_interval, (double)INFINITY };
+    Tensor *found = s->noted[0].found, *scale = s->scale, *tracker = s->tracker;
     for (int i = 1; i < s->count; i++) found = tensor_add(found, s->noted[i].found);
-    found = tensor_gt_scalar(found, 0);
-    Tensor *steps = tensor_add_scalar(s->tracker, 1), *scale = s->scale;
-    Tensor *grow = tensor_eq_scalar(steps, s->options.growth_interval);
-    Tensor *more = tensor_mul_scalar(scale, s->options.growth_factor);
-    more = tensor_where(tensor_logical_and(grow, tensor_isfinite(more)), more, scale);
-    scale = tensor_where(found, tensor_mul_scalar(scale, s->options.backoff_factor), more);
-    steps = tensor_where(tensor_logical_or(found, grow), tensor_zeros_like(steps), steps);
-    return scale && steps && tensor_copy_(s->scale, scale) && tensor_copy_(s->tracker, steps) ? 0 : -1;
+    const OpListRule call = { .function = function,
+                              .rule = rule.name,
+                              .step = rule.step,
+                              .arrays = 3,
+                              .count = 1,
+                              .numbers = sizeof k / sizeof *k,
+                              .item = (Tensor *[]){ scale, found, tracker },
+                              .number = k };
+    const int done = op_list_rule(&call);
+    if (done) return done < 0 ? -1 : 0;
+    if (optim_evaluate(function, &rule, k, NULL, &scale, found, &tracker, 1)) return -1;
+    return tensor_copy_(s->scale, scale) && tensor_copy_(s->tracker, tracker) ? 0 : -1;
 }
 
 int optim_scaler_update(GradScaler *s)
@@ -197,7 +213,7 @@ int optim_scaler_update(GradScaler *s)
     TensorScope scope = tensor_scope_open();
     const bool was = tensor_set_grad_enabled(false);
     const char *outer = tensor_compose_begin(function);
-    const int status = next_scale(s);
+    const int status = next_scale(s, function);
     tensor_compose_end(outer);
     tensor_set_grad_enabled(was);
     tensor_scope_close(scope);
@@ -286,7 +302,7 @@ int optim_scaler_load_state_dict(GradScaler *s, TensorDict dict)
     const bool was = tensor_set_grad_enabled(false);
     const char *device = s->scale ? tensor_device(s->scale) : "cpu";
     Tensor *scale = tensor_to_device(tensor_scalar(made.init_scale, TENSOR_F32), device),
-           *tracker = tensor_to_device(tensor_scalar(value[4], TENSOR_I32), device);
+           *tracker = tensor_to_device(tensor_scalar(value[4], TENSOR_F32), device);
     int status = scale && tracker ? 0 : -1;
     if (!status && s->scale && (!tensor_copy_(s->scale, scale) || !tensor_copy_(s->tracker, tracker)))
         status = -1;

@@ -71,7 +71,7 @@ int optim_fused(const char *function, const OptimKind *kind, const TensorFusedLi
 
 /* ---- rules (rule.h, rule.c): states are those that are needed, in their order ---------------- */
 
-enum { OPTIM_NUMBERS = 12 }; /* of a rule, at most */
+enum { OPTIM_NUMBERS = OP_LIST_NUMBERS }; /* of a rule, at most */
 
 typedef struct OptimRule {
     void (*loop[3][2])(const void *numbers, int64_t n, void *x, const void *g,
@@ -129,7 +129,7 @@ Tensor *optim_captured_numbers(const OptimGroup *g, int i, int count);
 
 /* ---- steps that may be skipped (unless.c) ----------------------------------------------------- */
 
-enum { OPTIM_TABLE = 65 }; /* rows: the attempts in doubt, at most, and one that is not */
+enum { OPTIM_TABLE = OP_LIST_ROWS }; /* rows: the attempts in doubt, at most, and one that is not */
 /* optim_number_table - the rule's numbers for each count of skipped attempts: rows of OPTIM_NUMBERS. */
 void optim_number_table(const OptimKind *kind, const void *options, const OptimParam *p, double *table);
 bool optim_doubts_enough(const OptimParam *p); /* the host must read how many attempts were skipped */
@@ -138,7 +138,6 @@ int optim_settle_all(const Optimizer *opt);
 bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimParam *p);
 int optim_doubt(const Optimizer *opt, OptimParam *p, const OptimParam *before); /* an attempt more */
 void optim_end_doubt(OptimGroup *g, int n, bool stepped);                       /* it was made, or not */
-Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimParam *p);
 int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
                        Tensor **numbers, Tensor **number);
 int optim_carry(const OptimKind *kind, const void *options, OptimParam *p, Tensor *const *number,

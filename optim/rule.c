@@ -139,8 +139,8 @@ static int step_by_ops(const Step *a, OptimParam *p, Tensor *grad)
 typedef struct OnDevice {
     Step step;
     const OptimGroup *group;
-    Tensor **numbers; /* for each parameter that begins a call while its step count is in doubt */
-    double k[OPTIM_NUMBERS];
+    Tensor **numbers; /* of a step that is captured: for each parameter that begins a call */
+    double k[OPTIM_TABLE * OPTIM_NUMBERS];
 } OnDevice;
 
 static bool alike(const void *ctx, int i, int j)
@@ -155,17 +155,18 @@ static int numbers_of(void *ctx, int i, OpListRule *call)
 {
     OnDevice *d = ctx;
     const Step *a = &d->step;
-    OptimParam as = *a->p[i];
+    const OptimParam *p = a->p[i];
     call->skip = a->found, call->counts = true;
     if (op_graph_capturing(NULL)) {
         if (call->ready) d->numbers[i] = optim_captured_numbers(d->group, i, call->numbers);
         call->number_there = d->numbers[i];
         return d->numbers[i] ? 0 : -1;
     }
-    if (as.unsure && call->ready) as.step++, d->numbers[i] = optim_pick_row(a->kind, a->options, &as);
-    if (as.unsure) call->number_there = d->numbers[i];
-    else a->kind->numbers(a->options, &as, d->k), call->number = d->k;
-    return as.unsure && !d->numbers[i] ? -1 : 0;
+    call->number = d->k;
+    if (!p->unsure) return a->kind->numbers(a->options, p, d->k), 0;
+    optim_number_table(a->kind, a->options, p, d->k);
+    call->row = p->skipped, call->rows = p->unsure + 1;
+    return 0;
 }
 
 /* If a step changes numbers that a skipped step must restore, ops compute them. */
@@ -173,7 +174,7 @@ static int run_lists(const Step *step, const OptimGroup *g, int n, bool ready)
 {
     memset(g->mark, 0, (size_t)n);
     if (step->found && step->kind->after) return 0;
-    OnDevice d = { *step, g, g->numbers, { 0 } };
+    OnDevice d = { .step = *step, .group = g, .numbers = g->numbers };
     OptimLists l = { .function = step->kind->function,
                      .rule = step->rule,
                      .n = n,

@@ -64,11 +64,11 @@ bool optim_must_settle(const Optimizer *opt, const OptimGroup *g, const OptimPar
 /* Parameters with the same history share one count. */
 int optim_doubt(const Optimizer *opt, OptimParam *p, const OptimParam *before)
 {
+    if (before && before->next && before->skipped == p->skipped)
+        return p->next = tensor_retain(before->next), 0;
     TensorScope scope = tensor_scope_open();
-    Tensor *next = NULL, *now = tensor_reshape(tensor_to(opt->found, TENSOR_I64), SHAPE(1));
-    if (before && before->next && before->skipped == p->skipped) next = before->next;
-    else next = p->skipped ? tensor_add(p->skipped, now) : tensor_clone(now);
-    p->next = tensor_retain(next);
+    Tensor *now = tensor_reshape(tensor_to(opt->found, TENSOR_I64), SHAPE(1));
+    p->next = tensor_retain(p->skipped ? tensor_add(p->skipped, now) : now);
     tensor_scope_close(scope);
     return p->next ? 0 : -1;
 }
@@ -164,19 +164,13 @@ void optim_number_table(const OptimKind *kind, const void *options, const OptimP
     }
 }
 
-/* The rule's numbers, as a vector in its dtype. */
-Tensor *optim_pick_row(const OptimKind *kind, const void *options, const OptimParam *p)
-{
-    double table[OPTIM_TABLE * OPTIM_NUMBERS];
-    optim_number_table(kind, options, p, table);
-    return pick_row(p, table, OPTIM_NUMBERS, wide(p));
-}
-
 /* One by one; number: the device's current values, replaced by those of the next step. */
 int optim_pick_numbers(const OptimKind *kind, const void *options, const OptimParam *p, int count,
                        Tensor **numbers, Tensor **number)
 {
-    Tensor *row = optim_pick_row(kind, options, p);
+    double table[OPTIM_TABLE * OPTIM_NUMBERS];
+    optim_number_table(kind, options, p, table);
+    Tensor *row = pick_row(p, table, OPTIM_NUMBERS, wide(p));
     for (int i = 0; i < count; i++)
         if (!(numbers[i] = tensor_select(row, 0, i))) return -1;
     for (int i = 0; i < OPTIM_STATES && kind->number[i]; i++) number[i] = tensor_select(p->carried, 0, i);
@@ -263,7 +257,7 @@ int optim_step_unless(Optimizer *opt, const Tensor *found_inf)
     TensorScope scope = tensor_scope_open();
     const bool was = tensor_set_grad_enabled(false);
     Tensor *found = tensor_reshape((Tensor *)(uintptr_t)found_inf, SHAPE());
-    opt->found = tensor_ne_scalar(found, 0);
+    opt->found = tensor_to(found, TENSOR_BOOL);
     const int status = opt->found ? optim_step(opt) : -1;
     opt->found = NULL;
     tensor_set_grad_enabled(was);

@@ -8,6 +8,7 @@
 #include "adamax.h"
 #include "asgd.h"
 #include "foreach.h"
+#include "grad_scaler.h"
 #include "lion.h"
 #include "nadam.h"
 #include "radam.h"
@@ -23,6 +24,7 @@
     R(foreach_clamp)    \
     R(foreach_add)      \
     R(foreach_lerp)     \
+    R(grad_scaler)      \
     R(adam)             \
     R(amsgrad)          \
     R(rmsprop)          \

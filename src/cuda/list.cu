@@ -2,11 +2,12 @@
  *
  * A launch has a block for each CHUNK elements of an array.  Which array that is, and where it lies, is in a
  * table on the device, which is kept: the next step of a training loop mostly has the same addresses. */
+#include <tapegrad/op_row.h>
 #include "cuda/list_table.cuh"
 #include "cuda/pack.cuh"
 #include "optim/rules/all.h"
 
-enum { CHUNK = 1 << 14, MOST_NUMBERS = 12 };
+enum { CHUNK = 1 << 14 };
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
@@ -31,8 +32,9 @@ enum { CHUNK = 1 << 14, MOST_NUMBERS = 12 };
     };
 ALL_RULES(RULE)
 
+/* Among the parameters of a kernel, of which there may be 4 KiB. */
 template <class real> struct Numbers {
-    real v[MOST_NUMBERS];
+    real v[OP_LIST_ROWS * OP_LIST_NUMBERS];
 };
 
 /* By packs where all arrays begin at one. */
@@ -70,14 +72,15 @@ static __device__ inline void step_one(T *const *array, int64_t at, const Comput
 
 template <class Rule, class T>
 static __global__ void run_rule(ListTable table, Numbers<Compute<T>> given, const Compute<T> *there,
-                                const Bool *skip)
+                                const Bool *skip, const int64_t *row)
 {
     if (skip && skip->v) return;
     const ListShare share = share_of(table, CHUNK);
     T *array[Rule::ARRAYS];
     for (int a = 0; a < Rule::ARRAYS; a++) array[a] = (T *)table.array[share.list * Rule::ARRAYS + a];
-    Compute<T> k[MOST_NUMBERS];
-    for (int i = 0; i < Rule::NUMBERS; i++) k[i] = there ? there[i] : given.v[i];
+    Compute<T> k[OP_LIST_NUMBERS];
+    const int at = row ? (int)*row * OP_LIST_NUMBERS : 0;
+    for (int i = 0; i < Rule::NUMBERS; i++) k[i] = there ? there[i] : given.v[at + i];
     int64_t rest = share.from;
     if (aligned(array, Rule::ARRAYS)) {
         rest = share.to - (share.to - share.from) % Pack<T>::SIZE;
@@ -96,9 +99,10 @@ template <class Rule> static int rule_on(const ListRuleArgs *a)
         Numbers<Compute<T>> k = {};
         if (!gpu_list_table({ a->array, a->count, a->n, a->arrays, CHUNK }, &table)) return KERNEL_FAILED;
         if (a->ready || table.blocks == 0) return KERNEL_DONE;
-        for (int i = 0; i < a->numbers && a->number; i++) k.v[i] = (Compute<T>)a->number[i];
+        const int given = !a->number ? 0 : a->row ? a->rows * OP_LIST_NUMBERS : a->numbers;
+        for (int i = 0; i < given; i++) k.v[i] = (Compute<T>)a->number[i];
         LAUNCH((run_rule<Rule, T>), table.blocks, THREADS, table, k, (const Compute<T> *)a->number_there,
-               (const Bool *)a->skip);
+               (const Bool *)a->skip, a->row);
         return gpu_launched(a->rule);
     });
 }

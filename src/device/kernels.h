@@ -504,7 +504,8 @@ typedef struct ClassMarginArgs {
 /* list_rule - what a rule (optim/rule.h) does to each element, over n lists of dense arrays of one dtype:
  * array[i * arrays + j] has count[i] elements; j is 0 for x, 1 for its gradient, then the states.  Halves
  * compute in f32 and round once.  The numbers of the rule are on the host, or, of the computation's dtype, at
- * number_there.  skip: a bool on the device, or NULL; where it is true nothing is written.  A rule is known
+ * number_there.  row: NULL, or an i64 on the device: number has `rows` rows of OP_LIST_NUMBERS (op_row.h).
+ * skip: a bool on the device, or NULL; where it is true nothing is written.  A rule is known
  * by its name and its text; one that is not is declined.  ready: makes what the call needs, and that is all:
  * the same call after it then asks for no memory.
  * list_cast - array[2 i + 1] = (dtype `to`) array[2 i], of dtype `from`, count[i] elements of n pairs.
@@ -518,6 +519,8 @@ typedef struct ListRuleArgs {
     const int64_t *count;
     const double *number;
     const void *number_there, *skip;
+    const int64_t *row;
+    int rows;
     bool ready;
 } ListRuleArgs;
 typedef struct ListCastArgs {

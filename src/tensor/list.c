@@ -54,6 +54,8 @@ int op_list_rule(const OpListRule *call)
                           .number = call->number,
                           .number_there = call->number_there ? call->number_there->data : NULL,
                           .skip = call->skip ? call->skip->data : NULL,
+                          .row = call->row ? call->row->data : NULL,
+                          .rows = call->rows,
                           .ready = call->ready };
     if (!TAKES(place, list_rule, args.dtype)) return 0;
     if (unlikely(graph_watches)) {

@@ -86,8 +86,14 @@ static void every_rule_is_one_kernel(void **state)
         }
 }
 
+static void clip_and_step(TensorList p, Optimizer *opt, GradScaler *scaler)
+{
+    assert_non_null(nn_clip_grad_norm_(p, 1.0));
+    assert_int_equal(scaler ? optim_scaler_step(scaler, opt) : optim_step(opt), 0);
+}
+
 /* Launches of clipping and a step of AdamW over n parameters, whose gradients lie elsewhere each time. */
-static int64_t launches_of(int n)
+static int64_t launches_of(int n, GradScaler *scaler)
 {
     Tensor **p = calloc((size_t)n, sizeof *p);
     assert_non_null(p);
@@ -96,16 +102,17 @@ static int64_t launches_of(int n)
         p[i] = tensor_requires_grad_(tensor_to_device(tensor_full(SHAPE(3), i, TENSOR_F32), test_device()),
                                      true);
     Optimizer *opt = optim_adamw(TENSOR_LIST(p, n), .lr = 1e-3);
-    struct CuemuCounts before = { 0 };
+    struct CuemuCounts before = { 0 }, now = { 0 };
     for (int step = 0; step < 3; step++) {
         for (int i = 0; i < n; i++)
             tensor_set_grad(p[i], tensor_to_device(tensor_ones(SHAPE(3), TENSOR_F32), test_device()));
+        if (scaler) assert_int_equal(optim_scaler_unscale_(scaler, opt), 0);
         before = counts_now();
-        assert_non_null(nn_clip_grad_norm_(TENSOR_LIST(p, n), 1.0));
-        assert_int_equal(optim_step(opt), 0);
+        clip_and_step(TENSOR_LIST(p, n), opt, scaler);
+        now = counts_now();
+        if (scaler) assert_int_equal(optim_scaler_update(scaler), 0);
     }
-    const struct CuemuCounts now = counts_now();
-    assert_int_equal(now.to_device, before.to_device);
+    if (!scaler) assert_int_equal(now.to_device, before.to_device);
     assert_int_equal(now.to_host, before.to_host);
     assert_int_equal(now.waits, before.waits);
     optim_free(opt);
@@ -117,10 +124,20 @@ static int64_t launches_of(int n)
 static void launches_do_not_grow(void **state)
 {
     (void)state;
-    const int64_t few = launches_of(3), many = launches_of(400);
+    const int64_t few = launches_of(3, NULL), many = launches_of(400, NULL);
     assert_true(few <= 12);
     assert_int_equal(many, few);
-    assert_true(launches_of(3000) <= few + 12); /* tables of more than one write */
+    assert_true(launches_of(3000, NULL) <= few + 12); /* tables of more than one write */
+}
+
+static void launches_do_not_grow_with_a_scaler(void **state)
+{
+    (void)state;
+    GradScaler *scaler = optim_grad_scaler();
+    const int64_t few = launches_of(3, scaler), many = launches_of(400, scaler);
+    assert_true(few <= 12);
+    assert_int_equal(many, few);
+    optim_scaler_free(scaler);
 }
 
 /* Of two dtypes: no kernel takes the list.  Behind it lies NULL, which nothing may read. */
@@ -309,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_is_one_kernel),
         cmocka_unit_test(launches_do_not_grow),
+        cmocka_unit_test(launches_do_not_grow_with_a_scaler),
         cmocka_unit_test(norms_of_lists),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
         cmocka_unit_test(casts_of_parameters_that_were_freed),
