@@ -128,7 +128,7 @@ $(BLIS_FILE): $(B)/flags.blis
 $(eval $(call stamp,flags.blis,WITHOUT_BLIS=$(WITHOUT_BLIS)))
 
 # ---- the digest of what the library and the plugins of devices both compile -------------------
-DIGEST_OF := $(addprefix include/tapegrad/,ops.def op_row.h tensor.h) $(wildcard src/device/*.h) \
+DIGEST_OF := $(addprefix include/tapegrad/,autograd.h ops.def op_row.h tensor.h) $(wildcard src/device/*.h) \
              src/random/philox.h $(wildcard src/cpu/math/special*.h) src/cpu/loss/ctc_steps.h \
              src/cpu/image/resample_taps.h $(wildcard optim/rules/*.h)
 OPS_DIGEST := $(B)/include/ops_digest.h

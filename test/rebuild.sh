@@ -11,6 +11,14 @@ failed=0
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES
 again=$(make --no-print-directory -n "B=$build" emu | grep -c 'echo "  EMU' || true)
 [ "$again" = 0 ] || { echo "rebuild: no change compiles $again objects of the emulator" >&2; failed=1; }
+
+# headers FOLDER... - what the objects in them read of ours, as the compiler told.
+headers() {
+    find "$@" -name '*.d' -exec cat {} + | tr -s ' \\:' '\n' | grep -E '^(include|src|optim)/.*\.(h|def)$' |
+        sort -u | xargs realpath --relative-to=. | sort -u
+}
+shared=$(comm -12 <(headers "$build/emu") <(headers "$build"/{src,nn,optim,train}))
+[ "$(wc -w <<< "$shared")" -gt 10 ] || { echo "rebuild: plugins read only: $shared" >&2; failed=1; }
 rm -rf "$copy"
 mkdir -p "$copy/build"
 cp -a Makefile mk src nn optim train include tools docs test "$copy/"
@@ -83,12 +91,10 @@ echo '/* changed */' >> src/op/reduce/softmax.c
 [ "$(digest)" = "$before" ] || { echo "rebuild: the digest depends on an op's file" >&2; failed=1; }
 echo '/* changed */' >> src/device/device.h
 [ "$(digest)" != "$before" ] || { echo "rebuild: the digest does not see device.h" >&2; failed=1; }
-headers=$(find src/cuda -name '*.cu*' -exec cat {} + | sed -n 's/^#include ["<]\([a-z_]*\/.*\)[">]/\1/p' |
-    grep -vE '^(cuda|cuemu)/' | sort -u)
-for header in $headers; do
-    found=$(ls "src/$header" "include/$header" "$header" 2> /dev/null || true)
-    grep -w "$found" <<< "$digested" > /dev/null || {
-        echo "rebuild: plugins compile $found, which is not in DIGEST_OF of the Makefile" >&2; failed=1; }
+for header in $shared; do
+    grep -xF "$header" <<< "${digested// /$'\n'}" > /dev/null || {
+        echo "rebuild: library and plugins compile $header, which is not in DIGEST_OF of the Makefile" >&2
+        failed=1; }
 done
 rm -rf "$PWD/build" "$PWD"/{src,test}
 [ "$failed" = 0 ] && echo "rebuild: what depends on a change is compiled, nothing else"
