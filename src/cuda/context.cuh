@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include "cuda/cuda.cuh"
+#include "cuda/plans.cuh"
 #include "cuda/pool.cuh"
 #include "cuda/staging.cuh"
 
@@ -41,6 +42,11 @@ struct LiveBlock {
     Block *block; /* nullptr: it was freed meanwhile */
 };
 
+template <class T> struct Held { /* what a graph holds: each once, and counts how many do */
+    T **item;
+    size_t count, room;
+};
+
 struct DeviceGraph { /* of graph.cu */
     DeviceContext *context;
     DeviceGraph *next;
@@ -48,10 +54,10 @@ struct DeviceGraph { /* of graph.cu */
     cudaGraphExec_t exec; /* nullptr: it holds none */
     Pool pool;
     void *tables;    /* of list_table.cu, while it is captured */
-    LiveBlock *live; /* while it is captured: all from before, by address; */
-    size_t lives;    /* those that it uses: */
-    Block **held;
-    size_t holds, room;
+    LiveBlock *live; /* while it is captured: all from before, by address */
+    size_t lives;
+    Held<Block> blocks; /* those of them that it uses */
+    Held<Plan> plans;
     bool looks; /* at indices */
     Note *note; /* of the calls that do: number first_call, and down from there */
     int64_t notes, note_room, first_call;
@@ -104,11 +110,13 @@ void gpu_release_cached();
  * gpu_capture - what this thread captures on the GPU whose turn it is, or nullptr.  gpu_capture_on: on c.
  * gpu_pool - where its memory comes from.
  * gpu_hold - before a call: the memory that it uses is not given out again.  false: no memory.
+ * gpu_hold_plan - the plan that a call uses stays.  false: no memory.
  * gpu_graphs_forget - a block that no graph holds is freed.
  * gpu_graph_note, gpu_find_note - of a call that looks at indices; nullptr: no memory, or not there. */
 DeviceGraph *gpu_capture();
 DeviceGraph *gpu_capture_on(const DeviceContext *c);
 Pool *gpu_pool();
+bool gpu_hold_plan(Plan *p);
 bool gpu_hold_words(const void *words, size_t size);
 template <class Args> static inline bool gpu_hold(const Args *a) { return gpu_hold_words(a, sizeof *a); }
 static inline bool gpu_hold(const ListRuleArgs *a)

@@ -6,13 +6,13 @@
 
 namespace {
 
-enum { PLANS = 256, WAYS = 8, ENGINES = 16 };
+enum { ENGINES = 16 };
 constexpr size_t MOST_ROOM = (size_t)1 << 30; /* of a workspace */
 
 struct Dnn { /* of a GPU */
     const Cudnn *dnn;
     cudnnHandle_t handle;
-    DnnPlan *plan[PLANS];
+    Plans plans;
 };
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -38,6 +38,7 @@ Dnn *dnn_of_gpu()
     Dnn **made = (Dnn **)gpu_dnn();
     const Cudnn *dnn = *made ? nullptr : library();
     if (!dnn) return *made;
+    const Relaxed relaxed;
     Dnn *d = new (std::nothrow) Dnn{};
     if (!d) return nullptr;
     d->dnn = dnn;
@@ -118,33 +119,17 @@ Descriptor graph_of(DnnGraph *g, cudnnHandle_t handle)
 }
 
 /* What was made for a plan is kept with it. */
-void make_plan(DnnPlan *p, Dnn *d, void (*add)(DnnGraph *, const void *key), bool exact)
+void make_plan(DnnPlan *p, const Dnn *d, const void *key, void (*add)(DnnGraph *, const void *key),
+               bool exact)
 {
+    p->graph.dnn = d->dnn;
     for (int mode : { (int)CUDNN_HEUR_MODE_A, (int)CUDNN_HEUR_MODE_FALLBACK }) {
-        add(&p->graph, p->key);
+        add(&p->graph, key);
         Descriptor graph = graph_of(&p->graph, d->handle);
         if (graph) choose(p, d->handle, graph, mode, exact);
         if (p->plan) return;
         p->graph.clear();
     }
-}
-
-bool is_of(const DnnPlan *p, const void *key, size_t size)
-{
-    return p->key_size == size && memcmp(p->key, key, size) == 0;
-}
-
-/* Where the plan for a key is, or may be: the first free place of a few, else the first of them. */
-DnnPlan **place_of(Dnn *d, const void *key, size_t size)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < size; i++) h = (h ^ ((const unsigned char *)key)[i]) * 1099511628211u;
-    const size_t first = (size_t)(h >> 32);
-    for (size_t i = 0; i < WAYS; i++) {
-        DnnPlan **at = &d->plan[(first + i) % PLANS];
-        if (!*at || is_of(*at, key, size)) return at;
-    }
-    return &d->plan[first % PLANS];
 }
 
 } // namespace
@@ -223,17 +208,9 @@ const DnnPlan *dnn_plan(const void *key, size_t size, void (*add)(DnnGraph *, co
 {
     Dnn *d = size <= DnnPlan::MOST_KEY ? dnn_of_gpu() : nullptr;
     if (!d) return nullptr;
-    DnnPlan **at = place_of(d, key, size);
-    if (!*at || !is_of(*at, key, size)) {
-        DnnPlan *p = new (std::nothrow) DnnPlan{};
-        if (!p) return nullptr;
-        memcpy(p->key, key, p->key_size = size);
-        p->graph.dnn = d->dnn;
-        make_plan(p, d, add, exact);
-        delete *at;
-        *at = p;
-    }
-    return (*at)->plan ? *at : nullptr;
+    const DnnPlan *p =
+        gpu_plan<DnnPlan>(&d->plans, key, size, [=](DnnPlan *made) { make_plan(made, d, key, add, exact); });
+    return p && p->plan ? p : nullptr;
 }
 
 /* The descriptors of the call go with it. */

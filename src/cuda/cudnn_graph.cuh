@@ -2,14 +2,15 @@
  *
  *  - A call is a graph of operations.  Of the engines that cuDNN names for it, in its order, the first is
  *    taken that makes a plan, gives the same bits each time, and reads f32 as f32 where that is asked for.
- *  - A plan, or that there is none, is kept by what it depends on, as those of gemm_fused.cu are.  Its
- *    workspace is memory of ours, for the time of the call.
+ *  - A plan, or that there is none, is kept by what it depends on (plans.cuh).  Its workspace is memory of
+ *    ours, for the time of the call.
  *  - TAPEGRAD_CUDNN=0 leaves cuDNN out. */
 #ifndef TG_CUDA_CUDNN_GRAPH_CUH
 #define TG_CUDA_CUDNN_GRAPH_CUH
 
 #include "cuda/cuda.cuh"
 #include "cuda/library.cuh"
+#include "cuda/plans.cuh"
 
 enum { DNN_ALIGNMENT = 16 };
 
@@ -36,10 +37,7 @@ struct DnnGraph { /* all that is made of descriptors; they live as long as it */
     ~DnnGraph() { clear(); }
 };
 
-struct DnnPlan {
-    enum { MOST_KEY = 256 };
-    unsigned char key[MOST_KEY];
-    size_t key_size;
+struct DnnPlan : Plan {
     DnnGraph graph;
     Descriptor plan; /* nullptr: none serves */
     int64_t room;

@@ -1,4 +1,4 @@
-/* graph.cu - captured work: a CUDA graph, with the memory that its kernels use.
+/* graph.cu - captured work: a CUDA graph, with the memory that its kernels use, and the plans that own them.
  *
  *  - A capture has a stream of its own: other threads go on in the queue meanwhile, where the graph is
  *    launched afterwards.
@@ -93,24 +93,24 @@ void gpu_graphs_forget(const Block *b)
         if (LiveBlock *l = live_at(g, b->data)) l->block = nullptr;
 }
 
-static bool holds(const DeviceGraph *g, const Block *b)
+template <class T> static bool hold(Held<T> *h, T *t)
 {
-    for (size_t i = g->holds; b->graphs && i-- > 0;)
-        if (g->held[i] == b) return true;
-    return false;
+    for (size_t i = h->count; t->graphs && i-- > 0;)
+        if (h->item[i] == t) return true;
+    if (h->count == h->room) {
+        const size_t more = h->room ? 2 * h->room : 256;
+        T **item = (T **)realloc(h->item, more * sizeof *item);
+        if (!item) return gpu_fail("out of memory"), false;
+        h->item = item, h->room = more;
+    }
+    h->item[h->count++] = t, t->graphs++;
+    return true;
 }
 
-static bool hold(DeviceGraph *g, Block *b)
+bool gpu_hold_plan(Plan *p)
 {
-    if (holds(g, b)) return true;
-    if (g->holds == g->room) {
-        const size_t more = g->room ? 2 * g->room : 256;
-        Block **held = (Block **)realloc(g->held, more * sizeof *held);
-        if (!held) return gpu_fail("out of memory"), false;
-        g->held = held, g->room = more;
-    }
-    g->held[g->holds++] = b, b->graphs++;
-    return true;
+    DeviceGraph *g = gpu_capture();
+    return !g || hold(&g->plans, p);
 }
 
 bool gpu_hold_words(const void *words, size_t size)
@@ -120,7 +120,7 @@ bool gpu_hold_words(const void *words, size_t size)
         const char *p;
         memcpy(&p, (const char *)words + at, sizeof p);
         const LiveBlock *l = live_at(g, p);
-        if (l && l->block && !hold(g, l->block)) return false;
+        if (l && l->block && !hold(&g->blocks, l->block)) return false;
     }
     return true;
 }
@@ -128,8 +128,12 @@ bool gpu_hold_words(const void *words, size_t size)
 static void let_go(DeviceGraph *g)
 {
     BlockMap *live = &g->context->cache.live;
-    while (g->holds > 0) {
-        Block *b = g->held[--g->holds];
+    while (g->plans.count > 0) {
+        Plan *p = g->plans.item[--g->plans.count];
+        p->graphs--, p->tick = g->context->cache.ticks;
+    }
+    while (g->blocks.count > 0) {
+        Block *b = g->blocks.item[--g->blocks.count];
         if (--b->graphs || !b->gone) continue;
         map_take(live, b->data);
         b->gone = false;
@@ -193,7 +197,7 @@ static void free_graph(DeviceContext *c, DeviceGraph *g)
     drop_work(g);
     pool_merge(&c->cache.pool, &g->pool, &c->cache.live);
     cudaStreamDestroy(g->stream);
-    free(g->held), free(g->note);
+    free(g->blocks.item), free(g->plans.item), free(g->note);
     delete g;
 }
 

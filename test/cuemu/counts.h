@@ -14,8 +14,8 @@ extern "C" {
 typedef struct CuemuCounts {
     int64_t launches, waits, to_device, to_host, allocations;
     int64_t ran, arrived;
-    int64_t heuristics,
-        executed; /* of cuBLASLt and cuDNN: choices of an algorithm; plans of cuDNN that ran */
+    /* Of cuBLASLt and cuDNN: choices of an algorithm; of cuDNN: plans that ran, those that there are. */
+    int64_t heuristics, executed, plans;
 } CuemuCounts;
 CuemuCounts cuemu_counts(void);
 /* The n-th allocation from now on and all after it find no memory; 0: none. */

@@ -275,7 +275,10 @@ void cuemu_enqueue(cudaStream_t s, std::function<void()> *f); /* for the cuBLAS 
 }
 void *cuemu_dlopen(const char *file); /* the library's stand-in */
 extern "C" void cuemu_chosen();       /* a library chose an algorithm */
-extern "C" void cuemu_executed();     /* a plan of cuDNN's was run */
+extern "C" void cuemu_executed();     /* a plan of cuDNN's was run; */
+extern "C" void cuemu_planned(int n); /* n more of them are there */
+extern "C" bool cuemu_forbidden();    /* what may load code is not allowed now: a capture is lost by it */
+extern "C" void cuemu_lose(const char *why); /* the device, as work of a library's runs */
 template <class F> inline cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute, int bytes)
 {
     return cuemu_allow_shared((const void *)kernel, bytes);

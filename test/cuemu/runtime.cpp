@@ -426,6 +426,25 @@ void cuemu_executed()
     counts.executed++;
 }
 
+void cuemu_planned(int n)
+{
+    HOLD;
+    counts.plans += n;
+}
+
+bool cuemu_forbidden()
+{
+    HOLD;
+    return forbidden(nullptr);
+}
+
+void cuemu_lose(const char *why)
+{
+    HOLD;
+    fprintf(stderr, "cuemu: %s\n", why);
+    sticky = last = cudaErrorIllegalAddress;
+}
+
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f)
 {
     HOLD;

@@ -4,6 +4,7 @@
 
 #include "cuda/cuda.cuh"
 #include "cuda/library.cuh"
+#include "cuda/plans.cuh"
 
 struct Matrix { /* rows x columns, batch of them */
     const void *data;
@@ -12,16 +13,15 @@ struct Matrix { /* rows x columns, batch of them */
     int64_t ld;
 };
 
-struct FusedPlan;
 struct Blas { /* of a GPU, made when first needed */
-    enum { WORKSPACE = 32 << 20, PLANS = 256 };
+    enum { WORKSPACE = 32 << 20 };
     const Cublas *cublas;
     const CublasLt *lt;
     cublasHandle_t handle;
     cublasLtHandle_t fused;
     void *workspace;
     cudaStream_t stream; /* that of handle now */
-    FusedPlan *plan[PLANS];
+    Plans plans;         /* of gemm_fused.cu */
 };
 Blas *blas_of_gpu(); /* nullptr, and the sentence recorded */
 int blas_check(cublasStatus_t status, const char *what);

@@ -5,10 +5,7 @@
  *    of its.
  *  - Its gelu is the approximation by tanh.  What relu keeps for backward are bits: who wants what was before
  *    takes another way.
- *  - A plan is what it chose for sizes, strides, types and alignments, or that it has nothing; kept, as
- *    choosing takes longer than most products.  They hang on a table by hash; one that another hash finds in
- *    its place makes way. */
-#include <new>
+ *  - A plan is what it chose for sizes, strides, types and alignments, or that it has nothing. */
 #include "gemm.cuh"
 
 struct FusedKey {
@@ -17,14 +14,13 @@ struct FusedKey {
     int a_align, b_align, c_align, side_align, before_align, with_beta;
 };
 
-struct FusedPlan {
-    FusedKey key;
+struct FusedPlan : Plan {
     const CublasLt *lt;
     bool served;
     cublasLtMatmulDesc_t call;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulAlgo_t algo;
-    ~FusedPlan()
+    ~FusedPlan() override
     {
         if (a) lt->cublasLtMatrixLayoutDestroy(a);
         if (b) lt->cublasLtMatrixLayoutDestroy(b);
@@ -50,13 +46,6 @@ static int epilogue_of(const GemmArgs *g)
 /* Bytes that an address is a multiple of, up to 256. */
 static int alignment(const void *data) { return (int)(((uintptr_t)data | 256) & -((uintptr_t)data | 256)); }
 
-static size_t hash_of(const FusedKey *key)
-{
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < sizeof *key; i++) h = (h ^ ((const unsigned char *)key)[i]) * 1099511628211u;
-    return (size_t)(h >> 32);
-}
-
 template <class T> static bool set(FusedPlan *p, cublasLtMatmulDescAttributes_t what, const T &value)
 {
     return p->lt->cublasLtMatmulDescSetAttribute(p->call, what, &value, sizeof value) ==
@@ -76,9 +65,8 @@ static bool set_pointers(FusedPlan *p, const GemmArgs *g)
            (!g->before || set(p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, g->before));
 }
 
-static bool describe(FusedPlan *p, const GemmArgs *g)
+static bool describe(FusedPlan *p, const FusedKey &k, const GemmArgs *g)
 {
-    const FusedKey &k = p->key;
     const CublasLt *lt = p->lt;
     const cudaDataType_t type = blas_type(k.dtype), to = blas_type(k.to);
     const cublasOperation_t first = k.b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -103,7 +91,7 @@ static bool describe(FusedPlan *p, const GemmArgs *g)
 }
 
 /* Its algorithm; false: it has none. */
-static bool choose(Blas *blas, FusedPlan *p)
+static bool choose(const Blas *blas, FusedPlan *p, const FusedKey &key)
 {
     const size_t room = Blas::WORKSPACE;
     const CublasLt *lt = blas->lt;
@@ -114,27 +102,15 @@ static bool choose(Blas *blas, FusedPlan *p)
     const bool asked =
         lt->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room,
                                                  sizeof room) == CUBLAS_STATUS_SUCCESS &&
-        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)p->key.b_align) &&
-        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)p->key.a_align) &&
-        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)p->key.c_align) &&
-        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)p->key.c_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, (uint32_t)key.b_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, (uint32_t)key.a_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, (uint32_t)key.c_align) &&
+        limit(lt, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, (uint32_t)key.c_align) &&
         lt->cublasLtMatmulAlgoGetHeuristic(blas->fused, p->call, p->b, p->a, p->c, p->c, wish, 1, &found,
                                            &count) == CUBLAS_STATUS_SUCCESS;
     lt->cublasLtMatmulPreferenceDestroy(wish);
     p->algo = found.algo;
     return asked && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
-}
-
-static FusedPlan *plan_for(Blas *blas, const FusedKey *key, const GemmArgs *g)
-{
-    FusedPlan **at = &blas->plan[hash_of(key) % Blas::PLANS];
-    if (*at && memcmp(&(*at)->key, key, sizeof *key) == 0) return *at;
-    FusedPlan *p = new (std::nothrow) FusedPlan{};
-    if (!p) return gpu_fail("out of memory"), nullptr;
-    p->key = *key, p->lt = blas->lt;
-    p->served = describe(p, g) && choose(blas, p);
-    delete *at;
-    return *at = p;
 }
 
 int gemm_fused(const GemmArgs *g, const Matrix *a, const Matrix *b, const Matrix *c)
@@ -149,7 +125,10 @@ int gemm_fused(const GemmArgs *g, const Matrix *a, const Matrix *b, const Matrix
     key.a_turned = a->transposed, key.b_turned = b->transposed, key.with_beta = g->beta != 0;
     key.side_align = alignment(g->sums ? g->sums : g->bias), key.before_align = alignment(g->before);
     key.a_align = alignment(a->data), key.b_align = alignment(b->data), key.c_align = alignment(c->data);
-    FusedPlan *p = plan_for(blas, &key, g);
+    FusedPlan *p = gpu_plan<FusedPlan>(&blas->plans, &key, sizeof key, [&](FusedPlan *made) {
+        made->lt = blas->lt;
+        made->served = describe(made, key, g) && choose(blas, made, key);
+    });
     if (!p) return KERNEL_FAILED;
     if (!p->served || !set_pointers(p, g)) return KERNEL_DECLINED;
     const float alpha32 = (float)g->alpha, beta32 = (float)g->beta;

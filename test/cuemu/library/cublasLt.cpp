@@ -1,5 +1,6 @@
 /* cublasLt.cpp - stand-in for cuBLASLt; arguments are checked.  It has no algorithm for f64, nor for an
- * auxiliary matrix whose leading dimension is no multiple of 8. */
+ * auxiliary matrix whose leading dimension is no multiple of 8, and chooses in no capture but in the relaxed
+ * mode. */
 #include <math.h>
 #include "blas.h"
 #include "cuemu/shim/cublasLt.h"
@@ -107,6 +108,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     const bool aux = d->epilogue & 128;
     *count = 0;
     cuemu_chosen();
+    if (cuemu_forbidden()) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (inner != other || a->type != b->type || ((d->epilogue & (4 | 512)) && !d->bias) || (aux && !d->aux))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (d->compute == CUBLAS_COMPUTE_64F || (aux && (d->aux_ld % 8 || d->aux_ld < (int64_t)c->rows)))

@@ -1,6 +1,9 @@
 /* cudnn.cpp - stand-in for cuDNN's backend interface: it executes the graph that the descriptors say, by
  * loops in double, and is there only where CUEMU_CUDNN is set: to 1, or to the version that it says it is.
  *
+ * A plan's kernels are its own, and gone with it: work of theirs that runs then loses the device.  A plan, or
+ * a handle, is not made in a capture, but in the relaxed mode, as code would be loaded.
+ *
  * Three engines, in the order of its heuristic: one whose sums have no order, one of tensor cores, which
  * reads f32 as TF32, and one that is exact.  None takes a convolution in groups of f64.  A graph that is not
  * one convolution is cudnn_fused.cpp's. */
@@ -212,11 +215,24 @@ int alpha_of(const Descriptor *op)
                : (int)CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA;
 }
 
+bool is_plan(const Descriptor *d) { return d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && d->final; }
+
 } // namespace
 
 struct cudnnContext {
     cudaStream_t stream;
 };
+
+static void enqueue(cudnnHandle_t handle, const Descriptor *plan, const std::function<void()> &work)
+{
+    const std::weak_ptr<void> life = plan->life;
+    std::function<void()> f = [life, work] {
+        if (life.expired()) cuemu_lose("kernels of a plan of cuDNN's that is gone");
+        else work();
+    };
+    cuemu_executed();
+    cuemu_enqueue(handle->stream, &f);
+}
 
 extern "C" {
 size_t cudnnGetVersion(void)
@@ -227,6 +243,7 @@ size_t cudnnGetVersion(void)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
+    if (cuemu_forbidden()) return FAILED;
     *handle = new cudnnContext{ nullptr };
     return SUCCESS;
 }
@@ -251,6 +268,7 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cu
 
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
 {
+    if (is_plan((Descriptor *)d)) cuemu_planned(-1);
     delete (Descriptor *)d;
     return SUCCESS;
 }
@@ -283,6 +301,8 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t d_)
     if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
         const Descriptor *config = d->one<Descriptor *>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
         d->engine = config->engine, d->graph = config->graph;
+        if (cuemu_forbidden()) return FAILED; /* its code would be loaded */
+        cuemu_planned(1);
     }
     d->final = true;
     return SUCCESS;
@@ -324,8 +344,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     if (!is_convolution(plan->graph)) {
         std::function<void()> f = fused_call(operations_of(plan->graph), pack);
         if (!f) return FAILED;
-        cuemu_executed();
-        cuemu_enqueue(handle->stream, &f);
+        enqueue(handle, plan, f);
         return SUCCESS;
     }
     const Operation o = operation_of(plan->graph);
@@ -335,9 +354,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     c.stride = o.conv->all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     c.dilation = o.conv->all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
     c.tf32 = plan->engine == 1 && c.x.type == CUDA_R_32F;
-    cuemu_executed();
-    std::function<void()> f = [c] { run(c); };
-    cuemu_enqueue(handle->stream, &f);
+    enqueue(handle, plan, [c] { run(c); });
     return SUCCESS;
 }
 }

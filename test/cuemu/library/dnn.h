@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 #include "blas.h"
 #include "cuda/cudnn.cuh"
@@ -14,6 +15,7 @@ struct Descriptor {
     bool final = false;
     int engine = 0;
     Descriptor *graph = nullptr;
+    std::shared_ptr<void> life = std::make_shared<char>(); /* work that names it notices its end */
 
     template <class T> T one(int name) const
     {
