@@ -373,7 +373,9 @@ typedef struct NormArgs {
  * The kinds _TORCH give PyTorch's numbers on a GPU of that many multiprocessors, from its offset on, which
  * advances by `advance`, an answer: uniform on [at[0], at[1]); normal, at: mean and deviation; exponential,
  * at: rate; 1 with probability p, as Tensor.bernoulli_ draws it; low + (a word, or two where `wide`) modulo
- * range; the mask of dropout with probability p of 0 for a tensor of `dtype`.  The CPU declines them. */
+ * range; the mask of dropout with probability p of 0 for a tensor of `dtype`.  The CPU declines them.
+ * A mask of dropout may come with x: the same pass sets y = x scale where the mask is 1, and else 0; of
+ * RANDOM_GIVEN_MASK, by the mask that is there.  The CPU declines that, too. */
 typedef enum RandomKind {
     RANDOM_DROPOUT_MASK,
     RANDOM_UNIFORM,
@@ -383,7 +385,8 @@ typedef enum RandomKind {
     RANDOM_TORCH_EXPONENTIAL,
     RANDOM_TORCH_INTEGERS,
     RANDOM_TORCH_BERNOULLI,
-    RANDOM_TORCH_DROPOUT
+    RANDOM_TORCH_DROPOUT,
+    RANDOM_GIVEN_MASK
 } RandomKind;
 typedef struct RandomArgs {
     int kind, dtype;
@@ -396,7 +399,10 @@ typedef struct RandomArgs {
     uint64_t range; /* 0: 2^64 */
     bool wide;
     uint64_t advance;
-    void *out; /* dense; of dtype, but bool for masks and bernoulli, i64 for integers */
+    void *out;     /* dense; of dtype, but bool for masks and bernoulli, i64 for integers */
+    const void *x; /* NULL, or dense as y, of a floating dtype */
+    void *y;
+    double scale;
 } RandomArgs;
 
 /* attention - y = D(softmax(scale q k^T + mask)) v for each item of a batch of `shape`; q [rows, width], k

@@ -2,6 +2,7 @@
  * begin at any element, operands that are broadcast, nothing at all; and norms whose gradients are sums over
  * what many blocks did. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -216,11 +217,81 @@ static void norms_of_nothing(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- dropout: the mask, the result and the gradient ---------------------------------------------- */
+
+typedef struct Dropped {
+    Tensor *y, *dx;
+    int64_t launches[2];
+} Dropped;
+
+static Dropped dropped(Tensor *x, Tensor *weight)
+{
+    Dropped d;
+    tensor_manual_seed(5);
+    x = tensor_requires_grad_(x, true);
+    const int64_t before = counts_now().launches;
+    d.y = tensor_dropout(x, .p = 0.3);
+    const int64_t between = counts_now().launches;
+    d.dx = tensor_gradients(d.y, x, .grad_output = weight);
+    if (!d.dx) fail_msg("%s", tensor_error());
+    d.launches[0] = between - before, d.launches[1] = counts_now().launches - between;
+    return d;
+}
+
+static void check_dropout(TensorDtype dtype, int64_t n, int64_t begin)
+{
+    Tensor *x = random_of(SHAPE(n), dtype), *w = random_of(SHAPE(n), dtype);
+    Tensor *far_w = begun_at(w, begin, test_device());
+    Dropped far = dropped(begun_at(x, begin, test_device()), far_w);
+    const Dropped near = dropped(x, w);
+    for (int i = 0; i < 2 && is_emulated() && n; i++) assert_int_equal(far.launches[i], 1);
+    assert_true(tensor_equal(tensor_to_device(far.y, "cpu"), near.y));
+    assert_true(tensor_equal(tensor_to_device(far.dx, "cpu"), near.dx));
+    tensor_use_torch_cuda_random(true); /* PyTorch's on a GPU do not depend on where x begins */
+    far = dropped(begun_at(x, begin, test_device()), far_w);
+    const Dropped dense = dropped(begun_at(x, 0, test_device()), far_w);
+    tensor_use_torch_cuda_random(false);
+    for (int i = 0; i < 2 && is_emulated() && n; i++) assert_int_equal(far.launches[i], 1);
+    assert_true(tensor_equal(far.y, dense.y) && tensor_equal(far.dx, dense.dx));
+}
+
+static void dropouts(void **state)
+{
+    (void)state;
+    tensor_use_torch_dropout(false);
+    for (int d = 0; d < DTYPES; d++)
+        for (int s = 0; s < SIZES; s++)
+            for (int b = 0; b < BEGINS; b++) {
+                TensorScope scope = tensor_scope_open();
+                check_dropout(floats[d], sizes[s], begins[b]);
+                tensor_scope_close(scope);
+            }
+    tensor_use_torch_dropout(true);
+}
+
+/* Gradients of gradients, and no number of what is dropped. */
+static void gradients_of_dropout(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_to_device(tensor_full(SHAPE(100), NAN, TENSOR_F32), test_device());
+    Tensor *w = tensor_to_device(tensor_ones(SHAPE(100), TENSOR_F32), test_device());
+    tensor_requires_grad_(x, true), tensor_requires_grad_(w, true);
+    Tensor *y = tensor_dropout(x, .p = 0.25), *g = NULL;
+    g = tensor_gradients(y, x, .grad_output = w, .create_graph = true);
+    assert_true(tensor_equal(tensor_gradients(tensor_sum(g), w, .retain_graph = true), g));
+    assert_true(tensor_equal(tensor_isnan(y), tensor_gt_scalar(g, 0)));
+    const int64_t kept = tensor_item_i64(tensor_sum(tensor_gt_scalar(g, 0)));
+    assert_true(kept > 50 && kept < 95);
+    tensor_scope_close(scope);
+}
+
 static int run_all(int argc, char **argv)
 {
     if (!test_device_opens()) return 1;
-    const struct CMUnitTest tests[] = { cmocka_unit_test(maps), cmocka_unit_test(rows),
-                                        cmocka_unit_test(norms), cmocka_unit_test(norms_of_nothing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(maps),     cmocka_unit_test(rows),
+                                        cmocka_unit_test(norms),    cmocka_unit_test(norms_of_nothing),
+                                        cmocka_unit_test(dropouts), cmocka_unit_test(gradients_of_dropout) };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("16 bytes at once", tests, NULL, NULL);
 }

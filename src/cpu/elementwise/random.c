@@ -86,7 +86,7 @@ static void fill_block(void *ctx, int64_t b)
 
 int cpu_random(RandomArgs *args)
 {
-    if (args->kind > RANDOM_NORMAL) return KERNEL_DECLINED;
+    if (args->kind > RANDOM_NORMAL || args->x) return KERNEL_DECLINED;
     int64_t blocks = (args->count + BLOCK - 1) / BLOCK;
     int64_t cost = args->kind == RANDOM_NORMAL ? 40 : 2; /* of an element, in simple operations */
     if (args->kind != RANDOM_DROPOUT_MASK && !dtype_is_float(args->dtype))

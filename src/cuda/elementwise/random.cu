@@ -1,7 +1,7 @@
 /* random.cu - the counter-based generator: the words are the CPU's to the bit (src/random/philox.h,
  * src/cpu/elementwise/random.c). */
 #include "random/philox.h"
-#include "cuda/cuda.cuh"
+#include "cuda/elementwise/dropout.cuh"
 
 static __device__ inline void put_number(float *p, double x) { *p = (float)x; }
 static __device__ inline void put_number(double *p, double x) { *p = x; }
@@ -50,11 +50,41 @@ static __global__ void mask_kernel(RandomArgs r)
         ((uint8_t *)r.out)[i] = philox_keep(philox_u32(seed, offset, (uint64_t)i), threshold);
 }
 
+/* Four neighbours share a block of words. */
+struct PhiloxKeep {
+    static constexpr bool DRAWS = true;
+    RandomArgs r;
+    template <int N> __device__ inline void some(int64_t i, bool *keep) const
+    {
+        const uint64_t threshold = philox_threshold(1 - r.p), seed = seed_of(r), offset = offset_of(r);
+        for (int j = 0; j < N; j += 4) {
+            const PhiloxBlock b = philox_block(seed, offset, (uint64_t)(i + j) / 4);
+            for (int w = 0; w < 4 && w < N; w++) {
+                const int at = N < 4 ? (int)(i % 4) + w : w;
+                const uint32_t low = at & 1 ? b.word[1] : b.word[0], high = at & 1 ? b.word[3] : b.word[2];
+                keep[j + w] = philox_keep(at & 2 ? high : low, threshold);
+            }
+        }
+    }
+};
+
+struct GivenMask {
+    static constexpr bool DRAWS = false;
+    const uint8_t *mask;
+    template <int N> __device__ inline void some(int64_t i, bool *keep) const
+    {
+        const Pack<uint8_t, N> bits = load_pack<Pack<uint8_t, N>>(mask + i);
+        for (int j = 0; j < N; j++) keep[j] = bits.v[j];
+    }
+};
+
 int gpu_random(RandomArgs *r)
 {
     if (r->count == 0) return 0;
+    if (r->kind == RANDOM_GIVEN_MASK) return run_masked(r, GivenMask{ (const uint8_t *)r->out });
     if (r->kind > RANDOM_NORMAL) return gpu_random_torch(r);
     const unsigned blocks = gpu_blocks(r->count);
+    if (r->kind == RANDOM_DROPOUT_MASK && r->x) return run_masked(r, PhiloxKeep{ *r });
     if (r->kind == RANDOM_DROPOUT_MASK) {
         LAUNCH(mask_kernel, blocks, THREADS, *r);
         return gpu_launched("random");

@@ -13,7 +13,7 @@
  * Numbers of curand lie on (0, 1].  Its normals are r sin t, r cos t, by the fast sine of the chip: exactly
  * PyTorch's on a GPU, within 1e-6 elsewhere; exponentials its fast logarithm. */
 #include "random/philox.h"
-#include "cuda/cuda.cuh"
+#include "cuda/elementwise/dropout.cuh"
 
 namespace {
 
@@ -155,18 +155,38 @@ template <class C> __global__ void bernoulli(Draw d, uint8_t *out)
         out[i] = (double)element<C>(d, i, false) < d.p;
 }
 
-/* width: elements that a thread of PyTorch's has side by side. */
-template <class C> __global__ void dropout(Draw d, int width, uint8_t *out)
-{
-    const C keep = (C)d.p;
-    for (int64_t i = first_item(); i < d.count; i += item_step()) {
-        const int64_t turn = i / width;
-        const int within = (int)(i % width);
-        const int64_t calls = turn / d.threads * ((width + 3) / 4) + within / 4;
-        const float u = width == 1 ? element<float>(d, i, false)
-                                   : unit(pick(call(d, turn % d.threads, calls), within % 4));
-        out[i] = (C)u < keep;
+/* width: elements that a thread of PyTorch's has side by side; C: what it compares in. */
+template <class C> struct TorchKeep {
+    static constexpr bool DRAWS = true;
+    Draw d;
+    int width;
+    template <int N> __device__ inline void some(int64_t from, bool *keep) const
+    {
+        for (int j = 0; j < N; j++) {
+            const int64_t i = from + j, turn = i / width;
+            const int within = (int)(i % width);
+            const int64_t calls = turn / d.threads * ((width + 3) / 4) + within / 4;
+            const float u = width == 1 ? element<float>(d, i, false)
+                                       : unit(pick(call(d, turn % d.threads, calls), within % 4));
+            keep[j] = (C)u < (C)d.p;
+        }
     }
+};
+
+template <class C> __global__ void dropout(TorchKeep<C> k, int64_t count, uint8_t *out)
+{
+    for (int64_t i = first_item(); i < count; i += item_step()) {
+        bool keep;
+        k.template some<1>(i, &keep);
+        out[i] = keep;
+    }
+}
+
+template <class C> int run_dropout(const RandomArgs *r, const TorchKeep<C> &keep)
+{
+    if (r->x) return run_masked(r, keep);
+    LAUNCH(dropout<C>, gpu_blocks(r->count), THREADS, keep, r->count, (uint8_t *)r->out);
+    return gpu_launched("random");
 }
 
 /* The threads that PyTorch starts; 0: the device does not say. */
@@ -202,9 +222,9 @@ int gpu_random_torch(RandomArgs *r)
     const unsigned blocks = gpu_blocks(r->count);
     uint8_t *const bits = (uint8_t *)r->out;
     r->advance = (uint64_t)((r->count - 1) / (threads * each) + 1) * 4;
-    if (mask && wide) LAUNCH(dropout<double>, blocks, THREADS, d, width_of_dropout(r), bits);
-    else if (mask) LAUNCH(dropout<float>, blocks, THREADS, d, width_of_dropout(r), bits);
-    else if (whole) LAUNCH(integers, blocks, THREADS, d, r->low, r->range, (int)each, (int64_t *)r->out);
+    if (mask && wide) return run_dropout(r, TorchKeep<double>{ d, width_of_dropout(r) });
+    if (mask) return run_dropout(r, TorchKeep<float>{ d, width_of_dropout(r) });
+    if (whole) LAUNCH(integers, blocks, THREADS, d, r->low, r->range, (int)each, (int64_t *)r->out);
     else if (r->kind == RANDOM_TORCH_BERNOULLI && wide) LAUNCH(bernoulli<double>, blocks, THREADS, d, bits);
     else if (r->kind == RANDOM_TORCH_BERNOULLI) LAUNCH(bernoulli<float>, blocks, THREADS, d, bits);
     else

@@ -6,30 +6,39 @@
  *                   u = -1.758... (selu's limit), a = 1 / sqrt((1 - p) (1 + p u^2)), b = -a p u:
  *                   selu's mean 0 and variance 1 remain
  *
- * The mask is a bool tensor that where() keeps for backward.  Selecting instead of multiplying makes dropped
+ * The mask is a bool tensor that is kept for backward: by where(), or of elements on a device by an op that
+ * draws and selects in one pass.  Selecting instead of multiplying makes dropped
  * elements exactly what they should be, also where x is NaN, and p = 1 no special case.  If nothing is
  * dropped, no number is drawn and the public functions return x. */
 #include <math.h>
 #include "random/draw.h"
 #include "random/random_state.h"
+#include "op/shape/shape_op.h"
 #include "dropout.h"
 
 const TensorDropoutArgs tensor_dropout_defaults = { TENSOR_DROPOUT_DEFAULTS };
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
-/* The counter-based generator's, made where they are needed. */
+/* The counter-based generator's, made where they are needed.  1: the device makes a mask alone. */
+static int draw_philox(OpCall *c, const Place *place, RandomArgs *args)
+{
+    args->kind = RANDOM_DROPOUT_MASK;
+    if (unlikely(graph_serial) && args->count)
+        args->state = graph_random(c->name, place, args->seed, &args->offset);
+    if (!RUN_KERNEL(c->name, place, random, args)) return 0;
+    if (!args->x || !take_decline()) return -1;
+    args->x = NULL;
+    return RUN_KERNEL(c->name, place, random, args) ? -1 : 1;
+}
+
 static Tensor *philox_mask(OpCall *c, TensorShape shape, double p, const Place *place)
 {
     Tensor *mask = own(new_tensor(shape, TENSOR_BOOL, place));
     if (!mask) return NULL;
-    RandomArgs args = {
-        .kind = RANDOM_DROPOUT_MASK, .dtype = TENSOR_BOOL, .count = mask->numel, .p = p, .out = mask->data
-    };
+    RandomArgs args = { .dtype = TENSOR_BOOL, .count = mask->numel, .p = p, .out = mask->data };
     random_next_philox(&args.seed, &args.offset, args.count);
-    if (unlikely(graph_serial) && args.count)
-        args.state = graph_random(c->name, place, args.seed, &args.offset);
-    return RUN_KERNEL(c->name, place, random, &args) ? NULL : mask;
+    return draw_philox(c, place, &args) ? NULL : mask;
 }
 
 Tensor *philox_uniform(const char *op, TensorShape shape, int dtype, const Place *place)
@@ -50,17 +59,14 @@ static Tensor *mask_of_nothing(TensorShape shape, const Place *place)
     return mask && !raw_fill(mask, 0) ? mask : NULL;
 }
 
-/* PyTorch's on a GPU, of a tensor of this dtype, or as Tensor.bernoulli_ draws them; or the above. */
-static Tensor *mask_on_device(OpCall *c, TensorShape shape, double p, const Place *place, RandomKind kind,
-                              int dtype)
+/* PyTorch's on a GPU, as Tensor.bernoulli_ draws them for this dtype; or the above. */
+static Tensor *mask_on_device(OpCall *c, TensorShape shape, double p, const Place *place, int dtype)
 {
-    Tensor *mask = random_torch_cuda() && !on_host(place) ? own(new_tensor(shape, TENSOR_BOOL, place)) : NULL;
+    Tensor *mask = random_torch_cuda() ? own(new_tensor(shape, TENSOR_BOOL, place)) : NULL;
     if (!mask || mask->numel == 0) return philox_mask(c, shape, p, place);
-    RandomArgs args = { .kind = kind,
-                        .dtype = dtype,
-                        .count = mask->numel,
-                        .out = mask->data,
-                        .p = kind == RANDOM_TORCH_DROPOUT ? p : 1 - p };
+    RandomArgs args = {
+        .kind = RANDOM_TORCH_BERNOULLI, .dtype = dtype, .count = mask->numel, .out = mask->data, .p = 1 - p
+    };
     const int status = random_as_torch(c->name, place, &args);
     return status > 0 ? philox_mask(c, shape, p, place) : status ? NULL : mask;
 }
@@ -120,11 +126,79 @@ static Tensor *mask_of(OpCall *c, const Tensor *x, double p)
     int64_t dim[TENSOR_MAX_DIMS];
     for (int i = 0; i < x->ndim; i++) dim[i] = part == ELEMENTS || i < leading ? x->shape[i] : 1;
     const TensorShape shape = { x->ndim, dim };
-    if (!on_host(x->place) && p < 1)
-        return mask_on_device(c, shape, p, x->place,
-                              c->op->variant ? RANDOM_TORCH_BERNOULLI : RANDOM_TORCH_DROPOUT, x->dtype);
+    if (!on_host(x->place) && p < 1) return mask_on_device(c, shape, p, x->place, x->dtype);
     return part == ELEMENTS ? dropout_mask_like(c, x, p) : dropout_mask(c, shape, p, x->place);
 }
+
+/* ---- elements on a device: the mask and the result in one pass ---------------------------------- */
+
+static double factor(const OpCall *c) { return 1 / (1 - ((const TensorDropoutArgs *)op_params(c))->p); }
+
+static int draw_with(OpCall *c, const Place *place, RandomArgs *args)
+{
+    if (random_torch_cuda()) {
+        args->kind = RANDOM_TORCH_DROPOUT;
+        const int status = random_as_torch(c->name, place, args);
+        if (status <= 0) return status;
+    }
+    random_next_philox(&args->seed, &args->offset, args->count);
+    return draw_philox(c, place, args);
+}
+
+static int drop_forward(OpCall *c)
+{
+    Tensor *x = own(raw_contiguous(op_input(c, 0))), *y = op_output(c, 0);
+    Tensor *mask = x ? own(new_tensor(shape_of(x), TENSOR_BOOL, x->place)) : NULL;
+    if (!mask) return -1;
+    RandomArgs args = { .dtype = x->dtype,
+                        .count = x->numel,
+                        .p = ((const TensorDropoutArgs *)op_params(c))->p,
+                        .out = mask->data,
+                        .x = x->data,
+                        .y = y->data,
+                        .scale = factor(c) };
+    int status = draw_with(c, x->place, &args);
+    if (status > 0) {
+        const Tensor *zero = zeros_on(SHAPE(), x->dtype, x->place);
+        x = tensor_mul_scalar(x, args.scale);
+        status = x && zero ? raw_select(c->name, y, mask, x, zero) : -1;
+    }
+    return status ? -1 : op_save(c, mask);
+}
+
+static Tensor *drop_recorded(Tensor *mask, Tensor *dy, double scale)
+{
+    return tensor_mul_scalar(tensor_where(mask, dy, zeros_on(SHAPE(), dy->dtype, dy->place)), scale);
+}
+
+static int drop_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    Tensor *mask = op_saved_extra(c, 0);
+    if (!mask) return -1;
+    if (op_recording(c)) return (dx[0] = drop_recorded(mask, dy, factor(c))) ? 0 : -1;
+    const Tensor *g = own(raw_contiguous(dy));
+    Tensor *y = g ? own(new_tensor(shape_of(g), g->dtype, g->place)) : NULL;
+    if (!y) return -1;
+    RandomArgs args = { .kind = RANDOM_GIVEN_MASK,
+                        .dtype = g->dtype,
+                        .count = g->numel,
+                        .out = mask->data,
+                        .x = g->data,
+                        .y = y->data,
+                        .scale = factor(c) };
+    if (RUN_KERNEL(c->name, g->place, random, &args))
+        y = take_decline() ? drop_recorded(mask, dy, args.scale) : NULL;
+    return (dx[0] = y) ? 0 : -1;
+}
+
+static const TensorOp op_drop = { .name = "dropout",
+                                  .autocast = AUTOCAST_AS_IS,
+                                  .arity = 1,
+                                  .params = sizeof(TensorDropoutArgs),
+                                  .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM,
+                                  .shape = op_same_shape,
+                                  .forward = drop_forward,
+                                  .backward = drop_backward };
 
 static int compose(OpCall *c)
 {
@@ -133,6 +207,8 @@ static int compose(OpCall *c)
     const double p = args->p;
     Tensor *x = op_input(c, 0);
     if (!drops(args, x)) return op_set_result(c, 0, x);
+    if (!c->op->variant && !on_host(x->place) && p < 1)
+        return op_set_result(c, 0, op_apply1(&op_drop, &x, 1, args, SITE));
     Tensor *mask = mask_of(c, x, p), *dropped = mask ? own(new_tensor(SHAPE(), x->dtype, x->place)) : NULL;
     if (!dropped) return -1;
     if (c->op->variant & ALPHA) {
