@@ -55,7 +55,7 @@ TAPEGRAD_API Tensor *optim_scaler_scale(GradScaler *scaler, Tensor *loss);
  * optim_scaler_update - sets the next scale, after all optimizers have stepped.  EVALUE: none was unscaled.
  * optim_step_unless - optim_step if found_inf, a tensor of one element, is 0; what optim_scaler_step calls.
  *     The host does not read found_inf from a device: the kernels leave parameters and states unchanged where
- *     it is not 0, and the host reads the number of steps taken once in 64 steps, before a save of the state,
+ *     it is not 0, and the host reads the number of steps taken once in 39 steps, before a save of the state,
  *     and before an optim_step.  It does wait if a parameter is on another device, and for your own optimizer
  *     unless its kind sets .skips. */
 TAPEGRAD_API int optim_scaler_unscale_(GradScaler *scaler, Optimizer *opt);

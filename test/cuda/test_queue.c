@@ -403,7 +403,7 @@ static void a_leaf_that_moved(void **state)
     }
 }
 
-/* The host asks once in 64 attempts, and goes on right. */
+/* The host asks once in 39 attempts, and goes on right. */
 static void many_skipped_steps(void **state)
 {
     (void)state;
@@ -423,7 +423,7 @@ static void many_skipped_steps(void **state)
         if (counts_now().to_host != then.to_host) asked++;
         if (t % 3) assert_int_equal(optim_step(opt[1]), 0);
     }
-    if (is_emulated()) assert_int_equal(asked, 2);
+    if (is_emulated()) assert_int_equal(asked, 3);
     assert_true(tensor_allclose(x[0], x[1], .rtol = 1e-5, .atol = 1e-6));
     assert_true(tensor_item(nn_dict_get(optim_state_dict(opt[0]), "state.0.step")) == 100);
     optim_free(opt[0]), optim_free(opt[1]);
