@@ -49,13 +49,20 @@ typedef struct CopyArgs {
     Strided dst, src;
 } CopyArgs;
 
-/* fill - every element = value (integer dtypes: truncated; i64 takes value_i64). */
+/* fill - every element = value (integer dtypes: truncated; i64 takes value_i64).  Other kinds fill a dense
+ * array with a sequence; a device may decline them, as the CPU does:
+ *   FILL_STEPS_I64   value_i64 + i step_i64, in i64
+ *   FILL_STEPS       value + i step, rounded twice in f64
+ *   FILL_BETWEEN     value + i step of the first half, end - (count - 1 - i) step of the second, rounded once
+ *                    in f64; FILL_BETWEEN_F32: in f32 */
+typedef enum FillKind { FILL_VALUE, FILL_STEPS_I64, FILL_STEPS, FILL_BETWEEN, FILL_BETWEEN_F32 } FillKind;
 typedef struct FillArgs {
+    FillKind kind;
     int ndim;
     int64_t count, shape[KERNEL_MAX_DIMS];
     Strided dst;
-    double value;
-    int64_t value_i64;
+    double value, step, end;
+    int64_t value_i64, step_i64;
 } FillArgs;
 
 /* select - out = cond ? a : b; cond is bool; a, b, out share a dtype. */

@@ -186,8 +186,10 @@ const uint64_t *graph_random(const char *function, const Place *place, uint64_t 
 /* ---- raw work on tensors, outside the graph: raw.c ------------------------------------------- */
 int raw_copy(Tensor *dst, const Tensor *src);           /* src broadcasts to dst; casts; any devices */
 Tensor *raw_carry(const Tensor *x, const Place *place); /* new reference: x itself when it is there */
-/* check_fill - EVALUE: a value that x's dtype does not hold.
+/* fill_fits - does the dtype hold the value?
+ * check_fill - EVALUE: a value that x's dtype does not hold.
  * raw_fill - refuses it too; call check_fill first to have your op named. */
+bool fill_fits(int dtype, double value);
 int check_fill(const char *op, const Tensor *x, double value);
 int raw_fill(Tensor *dst, double value);
 Tensor *raw_contiguous(const Tensor *x);          /* new reference: x itself when dense, else a copy */

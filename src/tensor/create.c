@@ -58,7 +58,8 @@ Tensor *tensor_ones_like(const Tensor *x)
     return check_null(x, __func__, 1) ? NULL : filled(__func__, shape_of(x), 1, x->dtype, x->place);
 }
 
-/* ---- sequences: made on the host, in f64 or i64, and copied to where and what they shall be ---- */
+/* ---- sequences: made by a kernel, or on the host, in f64 or i64, and copied to where and what they shall
+ * be -------------------------------------------------------------------------------------------- */
 
 /* Does the integer dtype hold every value? */
 static int check_values(const char *function, const Tensor *x, const Tensor *host)
@@ -78,9 +79,31 @@ static Tensor *deliver(const char *function, Tensor *host, int dtype)
     const Place *place = default_place();
     if (host->dtype == dtype && place == &cpu_place) return own(host);
     Tensor *x = new_tensor_as(function, shape_of(host), dtype, place);
-    bool failed = x && (check_values(function, x, host) || raw_copy(x, host));
+    bool failed = x && ((!on_host(place) && graph_wait(function, "copies from the host")) ||
+                        check_values(function, x, host) || raw_copy(x, host));
     tensor_release(host);
     if (!failed) return own(x);
+    tensor_release(x);
+    return NULL;
+}
+
+/* On the default device; *made: x is what it returns.  last: the last element. */
+static Tensor *on_device(const char *function, int dtype, FillArgs *args, double first, double last,
+                         bool *made)
+{
+    const Place *place = default_place();
+    *made = false;
+    if (on_host(place) || args->count == 0 || !fill_fits(dtype, first) || !fill_fits(dtype, last))
+        return NULL;
+    Tensor *x = new_tensor_as(function, SHAPE(args->count), dtype, place);
+    if (!x) return *made = true, NULL;
+    args->ndim = 1, args->shape[0] = args->count;
+    args->dst = (Strided){ .data = x->data, .dtype = dtype, .stride = { 1 } };
+    const double number[] = { args->value, args->step, args->end, (double)args->value_i64,
+                              (double)args->step_i64 };
+    for (int i = 0; i < 5 && graph_watches; i++) graph_note_number(number[i]);
+    if (!RUN_KERNEL(function, place, fill, args)) return *made = true, own(x);
+    *made = !take_decline();
     tensor_release(x);
     return NULL;
 }
@@ -107,6 +130,12 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
     bool exact = !dtype_is_float((int)dtype) && is_integral(start) && is_integral(step);
     if (exact && !stays_in_i64((int64_t)start, (int64_t)step, (int64_t)count))
         return fail(TENSOR_EVALUE, name, "from %g to %g by %g: values beyond i64", start, end, step), NULL;
+    FillArgs args = { .kind = exact ? FILL_STEPS_I64 : FILL_STEPS, .count = (int64_t)count };
+    if (exact) args.value_i64 = (int64_t)start, args.step_i64 = (int64_t)step;
+    else args.value = start, args.step = step;
+    bool made;
+    Tensor *there = on_device(name, (int)dtype, &args, start, start + (count - 1) * step, &made);
+    if (made) return there;
     Tensor *host = new_tensor_as(name, SHAPE((int64_t)count), exact ? TENSOR_I64 : TENSOR_F64, &cpu_place);
     if (!host) return NULL;
     if (exact) {
@@ -120,15 +149,25 @@ Tensor *tensor_arange(double start, double end, double step, TensorDtype dtype)
 }
 
 /* One rounding for start + i step, and the arithmetic of the dtype, as PyTorch's compiled loops have it. */
+static double step_f32(double start, double end, int64_t steps)
+{
+    return (double)(((float)end - (float)start) / (float)(steps - 1));
+}
+
 static double between_f32(double start, double end, int64_t i, int64_t steps)
 {
-    float a = (float)start, b = (float)end, step = (b - a) / (float)(steps - 1);
+    const float a = (float)start, b = (float)end, step = (float)step_f32(start, end, steps);
     return (double)(i < steps / 2 ? fmaf(step, (float)i, a) : fmaf(-step, (float)(steps - 1 - i), b));
+}
+
+static double step_f64(double start, double end, int64_t steps)
+{
+    return (end - start) / (double)(steps - 1);
 }
 
 static double between_f64(double start, double end, int64_t i, int64_t steps)
 {
-    double step = (end - start) / (double)(steps - 1);
+    const double step = step_f64(start, end, steps);
     return i < steps / 2 ? fma(step, (double)i, start) : fma(-step, (double)(steps - 1 - i), end);
 }
 
@@ -139,10 +178,15 @@ Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dty
         return fail(TENSOR_EDTYPE, __func__, "no such dtype: %d", (int)dtype), NULL;
     if (!dtype_is_float((int)dtype) && (!isfinite(start) || !isfinite(end)))
         return fail(TENSOR_EVALUE, __func__, "from %g to %g: integers want finite numbers", start, end), NULL;
+    bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16, made;
+    if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
+    FillArgs args = { .kind = single ? FILL_BETWEEN_F32 : FILL_BETWEEN, .count = steps };
+    args.value = start, args.end = steps == 1 ? start : end;
+    if (steps > 1) args.step = single ? step_f32(start, end, steps) : step_f64(start, end, steps);
+    Tensor *there = on_device(__func__, (int)dtype, &args, start, args.end, &made);
+    if (made) return there;
     Tensor *host = new_tensor_as(__func__, SHAPE(steps), TENSOR_F64, &cpu_place);
     if (!host) return NULL;
-    bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
-    if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
     double *y = host->data;
     for (int64_t i = 0; i < steps; i++)
         y[i] = steps == 1 ? start

@@ -70,12 +70,17 @@ Tensor *raw_cast(const Tensor *x, int dtype)
     return dense(x) && x->dtype == dtype ? tensor_retain((Tensor *)x) : copy_as(x, dtype);
 }
 
+bool fill_fits(int dtype, double value)
+{
+    const double end = dtype == TENSOR_U8 ? 256 : dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;
+    const bool wraps = dtype == TENSOR_U8,
+               within = value < end && (wraps ? value > -end : value >= -end); /* as PyTorch's */
+    return dtype_is_float(dtype) || dtype == TENSOR_BOOL || within;
+}
+
 int check_fill(const char *op, const Tensor *x, double value)
 {
-    const double end = x->dtype == TENSOR_U8 ? 256 : x->dtype == TENSOR_I32 ? 0x1p31 : 0x1p63;
-    const bool wraps = x->dtype == TENSOR_U8,
-               within = value < end && (wraps ? value > -end : value >= -end); /* as PyTorch's */
-    if (x->numel == 0 || dtype_is_float(x->dtype) || x->dtype == TENSOR_BOOL || within) return 0;
+    if (x->numel == 0 || fill_fits(x->dtype, value)) return 0;
     return fail(TENSOR_EVALUE, op, "%g is beyond the dtype of %s %s", value,
                 tensor_dtype_name((TensorDtype)x->dtype), S(x));
 }
@@ -86,6 +91,7 @@ int raw_fill(Tensor *dst, double value)
     if (check_fill("fill", dst, value)) return -1;
     if (unlikely(graph_watches)) graph_note_number(value);
     FillArgs args;
+    args.kind = FILL_VALUE;
     args.count = dst->numel, args.value = value;
     args.dst.data = dst->data, args.dst.dtype = dst->dtype;
     args.value_i64 = value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;

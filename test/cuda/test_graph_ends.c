@@ -35,6 +35,23 @@ static Tensor *copies_from_the_host(Module *net, Tensor **in)
     return small_loss(net, in);
 }
 
+/* On the device, by a kernel or a copy. */
+static Tensor *numbers_from(Tensor *(*made)(void), Module *net, Tensor **in)
+{
+    tensor_set_default_device(test_device());
+    in[0] = tensor_mul(in[0], made());
+    tensor_set_default_device("cpu");
+    return small_loss(net, in);
+}
+
+static Tensor *powers(void) { return tensor_logspace(0, 1, 6, 2, TENSOR_F32); }
+static Tensor *steps(void)
+{
+    return tensor_mul(tensor_arange(0, 6, 1, TENSOR_I64), tensor_linspace(0, 1, 6, TENSOR_F32));
+}
+static Tensor *makes_powers(Module *net, Tensor **in) { return numbers_from(powers, net, in); }
+static Tensor *makes_steps(Module *net, Tensor **in) { return numbers_from(steps, net, in); }
+
 static Tensor *waits_for_the_device(Module *net, Tensor **in)
 {
     tensor_synchronize(test_device());
@@ -58,6 +75,7 @@ static void waits_end_a_capture(void **state)
         { reads_a_value, "tensor_item (", "reads a value" },
         { draws_on_the_host, "tensor_randn_like (", "draws numbers on the host" },
         { copies_from_the_host, "to_device (", "copies from the host" },
+        { makes_powers, "tensor_logspace (", "copies from the host" },
         { waits_for_the_device, "tensor_synchronize (", "waits" },
         { computes_on_the_host, "tensor_det (", "is computed by the host" },
     };
@@ -85,6 +103,24 @@ static void waits_end_a_capture(void **state)
         tensor_scope_close(scope);
     }
     assert_true(waits > 0);
+}
+
+/* Numbers that count up are made on the device: nothing ends the capture. */
+static void sequences_are_captured(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Run eager = begin(small, 1e-2, PLAIN, false), r = begin(small, 1e-2, PLAIN, true);
+    for (int i = 0; i < 8; i++) {
+        Tensor *in[INPUTS] = { NULL };
+        small_batch(in, 8);
+        Tensor *again[INPUTS] = { in[0], in[1] };
+        assert_true(step(&eager, makes_steps, in, 2) == step(&r, makes_steps, again, 2));
+    }
+    const TensorGraphInfo info = tensor_graph_info(r.graph);
+    if (info.replayed < 4) fail_msg("%d replayed: %s", (int)info.replayed, info.why);
+    end(&r), end(&eager);
+    tensor_scope_close(scope);
 }
 
 static void without_fallback_it_is_an_error(void **state)
@@ -387,6 +423,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_end_a_capture),
+        cmocka_unit_test(sequences_are_captured),
         cmocka_unit_test(without_fallback_it_is_an_error),
         cmocka_unit_test(a_fault_in_a_replay),
         cmocka_unit_test(each_optimizer),

@@ -286,12 +286,58 @@ static void gradients_of_dropout(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- sequences: made on the device, with the CPU's bits ------------------------------------------- */
+
+static Tensor *sequence(int which, TensorDtype dtype)
+{
+    switch (which) {
+    case 0: return tensor_arange(0, 300, 1, dtype);
+    case 1: return tensor_arange(100, -3, -7, dtype);
+    case 2: return tensor_arange(0.1, 90, 0.3, dtype);
+    case 3: return tensor_linspace(-1, 2, 1001, dtype);
+    case 4: return tensor_linspace(7, 100, 13, dtype);
+    case 5: return tensor_linspace(3, 9, 1, dtype);
+    case 6: return tensor_arange(0, 70000, 0.7, dtype);
+    case 7: return tensor_linspace(1e-9, 0.1, 5000, dtype);
+    default: return tensor_arange(0, 0, 1, dtype);
+    }
+}
+
+static void sequences(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < TENSOR_DTYPES; dtype++)
+        for (int which = 0; which < 9; which++) {
+            TensorScope scope = tensor_scope_open();
+            tensor_set_default_device("cpu");
+            Tensor *near = sequence(which, (TensorDtype)dtype);
+            const TensorStatus code = tensor_error_code();
+            tensor_error_clear();
+            tensor_set_default_device(test_device());
+            const struct CuemuCounts before = counts_now();
+            Tensor *far = sequence(which, (TensorDtype)dtype);
+            const struct CuemuCounts now = counts_now();
+            tensor_set_default_device("cpu");
+            assert_int_equal(tensor_error_code(), code);
+            tensor_error_clear();
+            if (near) {
+                assert_string_equal(tensor_device(far), test_device());
+                assert_int_equal(now.to_device, before.to_device);
+                assert_true(now.launches <= before.launches + 1);
+                far = tensor_to_device(far, "cpu");
+                if (!tensor_equal(far, near)) fail_msg("sequence %d of dtype %d", which, dtype);
+            }
+            tensor_scope_close(scope);
+        }
+}
+
 static int run_all(int argc, char **argv)
 {
     if (!test_device_opens()) return 1;
     const struct CMUnitTest tests[] = { cmocka_unit_test(maps),     cmocka_unit_test(rows),
                                         cmocka_unit_test(norms),    cmocka_unit_test(norms_of_nothing),
-                                        cmocka_unit_test(dropouts), cmocka_unit_test(gradients_of_dropout) };
+                                        cmocka_unit_test(dropouts), cmocka_unit_test(gradients_of_dropout),
+                                        cmocka_unit_test(sequences) };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("16 bytes at once", tests, NULL, NULL);
 }

@@ -230,6 +230,7 @@ int cpu_copy(CopyArgs *args)
 int cpu_fill(FillArgs *args)
 {
     char value[8];
+    if (args->kind != FILL_VALUE) return KERNEL_DECLINED;
     if (args->dst.dtype == TENSOR_I64) memcpy(value, &args->value_i64, 8);
     else if (args->dst.dtype == TENSOR_F64) memcpy(value, &args->value, 8);
     else cpu_cast_line(TENSOR_F64, args->dst.dtype)(value, (const char *)&args->value, 1, 8, 8);
