@@ -44,5 +44,8 @@ for target in sys.argv[2:]:
     else:
         judge(f"no {what}", False, want)
 count, unit = units(row["case"])
-said.append(f"{count / us * 1e6:,.0f} {unit}" if count else f"{us:.2f} us")
+if count:
+    said.append(f"{count / us * 1e6:,.0f} {unit}")
+elif "us=" not in " ".join(sys.argv):
+    said.append(f"{us:.2f} us")
 print("below" if missed else "ok", ", ".join(said))

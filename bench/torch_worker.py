@@ -4,8 +4,8 @@ a few times, says "ready FLOPS" (the floating operations of a block, as PyTorch 
 and then for each line with a number of seconds prints the median time of a block and the growth of the
 peak of memory.
 
-FORM: eager, channels_last, compiled (torch.compile), fused, foreach; on a GPU graph (a CUDA graph of the eager
-block) and reduced (torch.compile, mode="reduce-overhead"); "none" where it does not apply.
+FORM: eager, channels_last, compiled (torch.compile), fused, foreach; on a GPU graph (a CUDA graph of the
+eager block) and reduced (torch.compile, mode="reduce-overhead"); "none" where it does not apply.
 """
 
 import atexit, os, re, resource, shutil, statistics, sys, tempfile, time

@@ -89,6 +89,7 @@ $(call add_step,cuda/test_device.rand2,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:2 bu
 $(call add_step,cuda/planted,cuda/emu,test/planted.sh build)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
 $(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
+$(call add_step,cuda/kit,cuda/gpu_check,test/kit/suites.sh build)
 
 # ---- everything else --------------------------------------------------------------------------
 $(call add_step,examples/run,gcc/library,test/examples.sh build)

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# suites.sh BUILD - each suite of the kit runs on the emulated device from a copy of the kit, so that what it
+# opens must be there: a part of the ops, in one order of threads.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$(realpath "$1") kit=$(realpath "$1")/kit-alone
+make -s B="$1" KIT="$kit" kit-folder emu > /dev/null
+cp "$build/libtapegrad_emu.so" "$kit"
+needed=$(objdump -p "$kit/bin/suites" | awk '/NEEDED/ { print $2 }' |
+    grep -vE '^(lib(c|m|dl|pthread|gcc_s)\.so|ld-linux)' || true)
+[ -z "$needed" ] || { echo "kit: suites need $needed" >&2; exit 1; }
+cd "$kit"
+export TAPEGRAD_TEST_DEVICE=emu:0 TAPEGRAD_SHARD=1/64 CUEMU_ORDER=fwd CUEMU_GUARD=8
+failed=0 suites=$(bin/suites)
+for suite in $suites; do
+    bin/suites "$suite" > "$suite.log" 2>&1 && continue
+    echo "kit: $suite failed" && tail -n 40 "$suite.log"
+    failed=1
+done
+echo "kit: $(echo "$suites" | wc -w) suites run"
+exit $failed
