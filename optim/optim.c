@@ -268,6 +268,9 @@ static int follow(Tensor *state, const Tensor *parameter)
     return status;
 }
 
+static bool is_far(const Tensor *t) { return strcmp(tensor_device(t), "cpu") != 0; }
+
+/* On a device zeros come later, for all together: clear_states. */
 static int make_state(const Optimizer *opt, const OptimGroup *g, OptimParam *p, int s)
 {
     int64_t dim[TENSOR_MAX_DIMS];
@@ -276,8 +279,10 @@ static int make_state(const Optimizer *opt, const OptimGroup *g, OptimParam *p, 
     if (op_graph_break(opt->kind->function, "makes states")) return -1;
     p->fresh = true;
     TensorScope scope = tensor_scope_open();
-    p->state[s] = tensor_retain(opt->kind->shape ? tensor_new_zeros(p->tensor, (TensorShape){ ndim, dim })
-                                                 : tensor_zeros_like(p->tensor));
+    const TensorShape shape = { ndim, dim };
+    p->state[s] = tensor_retain(is_far(p->tensor)  ? tensor_new_empty(p->tensor, shape)
+                                : opt->kind->shape ? tensor_new_zeros(p->tensor, shape)
+                                                   : tensor_zeros_like(p->tensor));
     tensor_scope_close(scope);
     return p->state[s] ? 0 : -1;
 }
@@ -289,6 +294,22 @@ int optim_make_states(const Optimizer *opt, const OptimGroup *g, OptimParam *p)
         if (needed >> s & 1 && (p->state[s] ? follow(p->state[s], p->tensor) : make_state(opt, g, p, s)))
             return -1;
     return tensor_error_code() ? -1 : 0;
+}
+
+/* Those that were made for this step. */
+static int clear_states(const Optimizer *opt, const OptimGroup *g, int n)
+{
+    int made = 0;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < OPTIM_STATES; s++) {
+            Tensor *state = g->stepped[i]->state[s];
+            if (state && !g->before[i].state[s] && is_far(state)) g->item[made++] = state;
+        }
+    if (made == 0) return 0;
+    const char *outer = tensor_compose_begin(opt->kind->function);
+    const int status = tensor_foreach_zero_(TENSOR_LIST(g->item, made));
+    tensor_compose_end(outer);
+    return status;
 }
 
 static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
@@ -308,7 +329,7 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
         const OptimParam *last = *n > 1 ? g->stepped[*n - 2] : NULL;
         if (!grad || optim_make_states(opt, g, p) || (opt->found && optim_doubt(opt, p, last))) return -1;
     }
-    return 0;
+    return clear_states(opt, g, *n);
 }
 
 /* Prepares the steps.  *sure: no step can fail once begun, unless a device breaks; loops of rules over
