@@ -175,12 +175,11 @@ def own_costs(threads):
 def main():
     chosen = [n for n in names if re.search(os.environ.get("CASES", ""), n)]
     chosen = os.environ.get("ONLY", "").split() or chosen
-    flops, *copies = map(
-        float, subprocess.run([bench, "ceiling"], capture_output=True, text=True).stdout.split()
-    )
+    flops, copies = 0, []  # of the CPU
+    if not DEVICE:
+        found = subprocess.run([bench, "ceiling"], capture_output=True, text=True).stdout
+        flops, *copies = map(float, found.split())
     ceiling = dict(flops=flops, copy=dict(zip((4 << 10, 4 << 20, 64 << 20), copies)))
-    if DEVICE:
-        ceiling["copy"] = {}
     model = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     machine = dict(cpu=model[1] if model else platform.machine(), device=DEVICE)
     machine.update(date=time.strftime("%Y-%m-%d"), load=os.getloadavg())
@@ -196,9 +195,11 @@ def main():
             "make bench compares with PyTorch, which this Python lacks: pip install torch, or set PYTHON"
         )
     machine.update(python=platform.python_version(), system=platform.platform())
-    print(f"{machine['cpu']}, torch {machine['torch']}, load {machine['load'][0]:.1f}; at most", end=" ")
-    print(f"{flops / 1e9:.0f} GFLOP/s a thread, copies of 4 KiB, 4 MiB, 64 MiB", end=" ")
-    print(", ".join(f"{c / 1e9:.0f}" for c in copies), "GB/s (read and written)")
+    print(f"{machine['cpu']}, torch {machine['torch']}, load {machine['load'][0]:.1f}", end="")
+    if copies:
+        print(f"; at most {flops / 1e9:.0f} GFLOP/s a thread, copies of 4 KiB, 4 MiB, 64 MiB", end=" ")
+        print(", ".join(f"{c / 1e9:.0f}" for c in copies), "GB/s (read and written)", end="")
+    print()
     print(
         f"{'case':30} threads {'torch':12} {'torch us':>12} {'us':>12} {'ratio':>7}",
         " (range) ceiling memory MB  share compiled",
