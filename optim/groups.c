@@ -105,11 +105,17 @@ int optim_enter_master(OptimParam *p)
 
 int optim_leave_masters(OptimGroup *g, int n, bool write)
 {
-    int status = 0;
+    int status = 0, far = 0;
+    for (int i = 0; i < n && write; i++) {
+        const OptimParam *p = g->stepped[i];
+        if (!p->half) continue;
+        if (optim_is_far(p->half)) g->item[far] = p->half, g->item[n + far++] = p->master;
+        else if (!tensor_copy_(p->half, p->master)) status = -1;
+    }
+    if (far && tensor_foreach_copy_(TENSOR_LIST(g->item, far), TENSOR_LIST(g->item + n, far))) status = -1;
     for (int i = 0; i < n; i++) {
         OptimParam *p = g->stepped[i];
         if (!p->half) continue;
-        if (write && !tensor_copy_(p->half, p->master)) status = -1;
         p->tensor = p->half, p->half = NULL;
         p->seen = tensor_version(p->tensor), p->where = tensor_data(p->tensor);
     }

@@ -268,7 +268,7 @@ static int follow(Tensor *state, const Tensor *parameter)
     return status;
 }
 
-static bool is_far(const Tensor *t) { return strcmp(tensor_device(t), "cpu") != 0; }
+bool optim_is_far(const Tensor *t) { return strcmp(tensor_device(t), "cpu") != 0; }
 
 /* On a device zeros come later, for all together: clear_states. */
 static int make_state(const Optimizer *opt, const OptimGroup *g, OptimParam *p, int s)
@@ -280,9 +280,9 @@ static int make_state(const Optimizer *opt, const OptimGroup *g, OptimParam *p, 
     p->fresh = true;
     TensorScope scope = tensor_scope_open();
     const TensorShape shape = { ndim, dim };
-    p->state[s] = tensor_retain(is_far(p->tensor)  ? tensor_new_empty(p->tensor, shape)
-                                : opt->kind->shape ? tensor_new_zeros(p->tensor, shape)
-                                                   : tensor_zeros_like(p->tensor));
+    p->state[s] = tensor_retain(optim_is_far(p->tensor) ? tensor_new_empty(p->tensor, shape)
+                                : opt->kind->shape      ? tensor_new_zeros(p->tensor, shape)
+                                                        : tensor_zeros_like(p->tensor));
     tensor_scope_close(scope);
     return p->state[s] ? 0 : -1;
 }
@@ -303,13 +303,26 @@ static int clear_states(const Optimizer *opt, const OptimGroup *g, int n)
     for (int i = 0; i < n; i++)
         for (int s = 0; s < OPTIM_STATES; s++) {
             Tensor *state = g->stepped[i]->state[s];
-            if (state && !g->before[i].state[s] && is_far(state)) g->item[made++] = state;
+            if (state && !g->before[i].state[s] && optim_is_far(state)) g->item[made++] = state;
         }
     if (made == 0) return 0;
     const char *outer = tensor_compose_begin(opt->kind->function);
     const int status = tensor_foreach_zero_(TENSOR_LIST(g->item, made));
     tensor_compose_end(outer);
     return status;
+}
+
+/* Of halves on a device that are stepped in f32, for all together. */
+static int widen_gradients(const OptimGroup *g, int n)
+{
+    int far = 0;
+    for (int i = 0; i < n; i++) {
+        if (!g->stepped[i]->half || !optim_is_far(g->grad[i]) || tensor_dtype(g->grad[i]) == TENSOR_F32)
+            continue;
+        g->item[n + far] = g->grad[i];
+        if (!(g->item[far++] = g->grad[i] = tensor_empty_like(g->stepped[i]->tensor))) return -1;
+    }
+    return far ? tensor_foreach_copy_(TENSOR_LIST(g->item, far), TENSOR_LIST(g->item + n, far)) : 0;
 }
 
 static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
@@ -323,13 +336,13 @@ static int prepare(const Optimizer *opt, OptimGroup *g, int *n)
         if (!tensor_is_contiguous(grad)) grad = tensor_contiguous(grad);
         if (optim_has_master(opt, p->tensor)) {
             if (optim_enter_master(p)) return -1;
-            grad = tensor_to(grad, TENSOR_F32);
-        } else tensor_release(p->master), p->master = NULL; /* of a half that it was */
+            if (!optim_is_far(p->tensor)) grad = tensor_to(grad, TENSOR_F32); /* else: widen_gradients */
+        } else tensor_release(p->master), p->master = NULL;                   /* of a half that it was */
         g->stepped[*n] = p, g->before[*n] = *p, g->grad[(*n)++] = grad;
         const OptimParam *last = *n > 1 ? g->stepped[*n - 2] : NULL;
         if (!grad || optim_make_states(opt, g, p) || (opt->found && optim_doubt(opt, p, last))) return -1;
     }
-    return clear_states(opt, g, *n);
+    return clear_states(opt, g, *n) ? -1 : widen_gradients(g, *n);
 }
 
 /* Prepares the steps.  *sure: no step can fail once begun, unless a device breaks; loops of rules over

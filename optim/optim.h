@@ -16,6 +16,7 @@ HIDDEN_BEGIN
 /* optim_dense - may a loop over memory serve instead of ops?  'f' or 'd' for dense f32 or f64 tensors on the
  * CPU, 0 for any other. */
 char optim_dense(const Tensor *t);
+bool optim_is_far(const Tensor *t); /* not on the CPU */
 
 int optim_check_options(const OptimKind *kind, const void *options, const char *function);
 int optim_check_common(double lr, double weight_decay, const char *function);

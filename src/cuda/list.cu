@@ -125,33 +125,38 @@ int gpu_list_rule(ListRuleArgs *a)
 /* ---- casts ----------------------------------------------------------------------------------- */
 
 /* By what a load of 16 bytes brings, where both arrays begin at one. */
-template <class To> static __global__ void cast_chunks(ListTable table)
+template <class To, class From> static __global__ void cast_chunks(ListTable table)
 {
     constexpr int N = Pack<float>::SIZE;
     const ListShare share = share_of(table, CHUNK);
-    const float *from = (const float *)table.array[2 * share.list];
+    const From *from = (const From *)table.array[2 * share.list];
     To *to = (To *)table.array[2 * share.list + 1];
     int64_t rest = share.from;
-    if ((uintptr_t)from % 16 == 0 && (uintptr_t)to % sizeof(Pack<To, N>) == 0) {
+    if ((uintptr_t)from % sizeof(Pack<From, N>) == 0 && (uintptr_t)to % sizeof(Pack<To, N>) == 0) {
         rest = share.to - (share.to - share.from) % N;
         for (int64_t i = share.from + (int64_t)threadIdx.x * N; i < rest; i += (int64_t)blockDim.x * N) {
-            const Pack<float> pack = load_pack<Pack<float>>(from + i);
+            const Pack<From, N> pack = load_pack<Pack<From, N>>(from + i);
             Pack<To, N> cast;
-            for (int k = 0; k < N; k++) put(&cast.v[k], pack.v[k]);
+            for (int k = 0; k < N; k++) put(&cast.v[k], value_of(pack.v[k]));
             store_pack(to + i, cast);
         }
     }
-    for (int64_t i = rest + threadIdx.x; i < share.to; i += blockDim.x) put(to + i, from[i]);
+    for (int64_t i = rest + threadIdx.x; i < share.to; i += blockDim.x) put(to + i, value_of(from[i]));
 }
 
 int gpu_list_cast(ListCastArgs *a)
 {
     ListTable table;
-    if (a->from != TENSOR_F32 || (a->to != TENSOR_F16 && a->to != TENSOR_BF16)) return KERNEL_DECLINED;
+    const int half = a->from == TENSOR_F32 ? a->to : a->from;
+    const bool widens = a->from != TENSOR_F32;
+    if ((half != TENSOR_F16 && half != TENSOR_BF16) || (widens && a->to != TENSOR_F32))
+        return KERNEL_DECLINED;
     if (!gpu_list_table({ a->array, a->count, a->n, 2, CHUNK }, &table)) return KERNEL_FAILED;
-    if (table.blocks == 0) return KERNEL_DONE;
-    if (a->to == TENSOR_F16) LAUNCH((cast_chunks<__half>), table.blocks, THREADS, table);
-    else LAUNCH((cast_chunks<__nv_bfloat16>), table.blocks, THREADS, table);
+    if (a->ready || table.blocks == 0) return KERNEL_DONE;
+    auto kernel = half == TENSOR_F16 ? (widens ? &cast_chunks<float, __half> : &cast_chunks<__half, float>)
+                  : widens           ? &cast_chunks<float, __nv_bfloat16>
+                                     : &cast_chunks<__nv_bfloat16, float>;
+    LAUNCH(kernel, table.blocks, THREADS, table);
     return gpu_launched("casts of a list");
 }
 

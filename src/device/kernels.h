@@ -541,6 +541,7 @@ typedef struct ListCastArgs {
     int64_t n;
     void *const *array;
     const int64_t *count;
+    bool ready; /* as that of list_rule */
 } ListCastArgs;
 typedef struct ListNormArgs {
     int dtype, out_dtype;

@@ -8,13 +8,16 @@ typedef struct Arrays {
     int64_t *count;
 } Arrays;
 
+static bool are_like(const Tensor *x, const Tensor *first)
+{
+    return x->flags & FLAG_CONTIGUOUS && x->dtype == first->dtype && x->place == first->place;
+}
+
 /* Are all dense, of one dtype and on one device? */
 static bool are_alike(Tensor *const *x, int n)
 {
     bool alike = true;
-    for (int i = 0; i < n && alike; i++)
-        alike =
-            x[i] && x[i]->flags & FLAG_CONTIGUOUS && x[i]->dtype == x[0]->dtype && x[i]->place == x[0]->place;
+    for (int i = 0; i < n && alike; i++) alike = x[i] && are_like(x[i], x[0]);
     return alike;
 }
 
@@ -37,13 +40,39 @@ static int answer(int status, const char *function, const Place *place, const ch
     return status == KERNEL_DONE;
 }
 
+/* foreach_copy between two dtypes: x (dtype of x) = g. */
+static int cast_list(const OpListRule *call)
+{
+    const int n = call->count;
+    Tensor *const *item = call->item;
+    const Place *place = item[0]->place;
+    ListCastArgs args = { .from = item[1]->dtype, .to = item[0]->dtype, .n = n, .ready = call->ready };
+    bool alike = place->device->list_cast && item[1]->place == place;
+    for (int i = 0; i < 2 * n && alike; i++) alike = item[i] && are_like(item[i], item[i % 2]);
+    if (!alike) return 0;
+    Arrays a = arrays_of(item, n, 2, call->function);
+    if (!a.data) return -1;
+    for (int i = 0; i < n; i++) a.data[2 * i] = item[2 * i + 1]->data, a.data[2 * i + 1] = item[2 * i]->data;
+    if (unlikely(graph_watches)) graph_note_list(item, 2 * n);
+    args.array = a.data, args.count = a.count;
+    const int done =
+        answer(place->device->list_cast(place->context, &args), call->function, place, "list_cast");
+    free(a.data);
+    for (int i = 0; i < n && done == 1 && !call->ready; i++) tensor_bump_version(item[2 * i]);
+    return done;
+}
+
 int op_list_rule(const OpListRule *call)
 {
     if (tensor_error_code()) return -1;
     if (!call || !call->rule || !call->step || !call->item)
         return fail(TENSOR_ENULL, "op_list_rule", "the call, its rule or its list is NULL");
     const int all = call->count * call->arrays;
-    if (all <= 0 || !are_alike(call->item, all)) return 0;
+    if (all <= 0) return 0;
+    if (call->arrays == 2 && call->item[0] && call->item[1] && call->item[0]->dtype != call->item[1]->dtype &&
+        strcmp(call->rule, "foreach_copy") == 0)
+        return cast_list(call);
+    if (!are_alike(call->item, all)) return 0;
     const Place *place = call->item[0]->place;
     ListRuleArgs args = { .rule = call->rule,
                           .step = call->step,

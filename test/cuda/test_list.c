@@ -141,6 +141,35 @@ static void launches_do_not_grow_with_a_scaler(void **state)
     optim_scaler_free(scaler);
 }
 
+/* bf16 with masters of f32: gradients are cast in one launch, and the masters in another. */
+static void masters_are_cast_together(void **state)
+{
+    (void)state;
+    enum { MANY = 60 };
+    Tensor *p[2][MANY], *here = NULL;
+    TensorScope scope = tensor_scope_open();
+    for (int far = 0; far < 2; far++) {
+        const char *device = far ? test_device() : "cpu";
+        for (int i = 0; i < MANY; i++)
+            p[far][i] = tensor_requires_grad_(pattern(i % N, i, TENSOR_BF16, device), true);
+        Optimizer *opt = optim_adamw(TENSOR_LIST(p[far], MANY), .lr = 1e-2);
+        assert_int_equal(optim_set_master_weights(opt, true), 0);
+        for (int t = 0; t < STEPS; t++) {
+            for (int i = 0; i < MANY; i++)
+                tensor_set_grad(p[far][i], pattern(i % N, i + t + 1, TENSOR_BF16, device));
+            const int64_t before = counts_now().launches;
+            if (optim_step(opt)) fail_msg("%s", tensor_error());
+            if (t == STEPS - 1) assert_true(counts_now().launches <= before + 8);
+        }
+        optim_free(opt);
+    }
+    for (int i = 0; i < MANY; i++) {
+        here = tensor_to_device(tensor_detach(p[1][i]), "cpu");
+        assert_true(tensor_allclose(here, tensor_detach(p[0][i]), .rtol = 8e-3, .atol = 1e-5));
+    }
+    tensor_scope_close(scope);
+}
+
 /* Of two dtypes: no kernel takes the list.  Behind it lies NULL, which nothing may read. */
 static Tensor *norms_on(const char *device, TensorDtype dtype, bool mixed, double ord, double bad)
 {
@@ -328,6 +357,7 @@ int main(void)
         cmocka_unit_test(every_rule_is_one_kernel),
         cmocka_unit_test(launches_do_not_grow),
         cmocka_unit_test(launches_do_not_grow_with_a_scaler),
+        cmocka_unit_test(masters_are_cast_together),
         cmocka_unit_test(norms_of_lists),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
         cmocka_unit_test(casts_of_parameters_that_were_freed),
