@@ -69,7 +69,7 @@ static int lose(bool at_once)
 {
     void (*fail_launch)(int64_t);
     *(void **)&fail_launch = emu_symbol("cuemu_fail_launch");
-    Tensor *x = pattern(SHAPE(5), "emu:0");
+    Tensor *x = pattern(SHAPE(5), "emu:0"), *other = pattern(SHAPE(5), "emu:1");
     fail_launch(1);
     Tensor *y = tensor_mul(x, x);
     bool right = at_once ? !y : y && tensor_synchronize("emu:0") == -1;
@@ -82,6 +82,7 @@ static int lose(bool at_once)
         right = right && !tensor_add(x, x);
     }
     tensor_error_clear();
+    right = right && tensor_item(tensor_sum(tensor_mul(other, other))) > 0 && !tensor_error(); /* goes on */
     return right ? 0 : 1;
 }
 

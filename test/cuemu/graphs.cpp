@@ -85,10 +85,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
 {
     HOLD;
-    if (sticky) return err(sticky);
+    if (lost()) return err(lost());
+    if (elsewhere(s)) return err(cudaErrorInvalidResourceHandle);
     counts.launches++;
     for (const Op &op : exec->ops) push(S(s), op);
-    return err(sticky);
+    return err(lost());
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)

@@ -126,7 +126,7 @@ extern "C" {
 static cudaError_t new_memory(void **p, size_t n, bool pinned)
 {
     HOLD;
-    if (sticky) return err(sticky);
+    if (lost()) return err(lost());
     if (forbidden(nullptr)) return err(cudaErrorStreamCaptureUnsupported);
     if (!n) {
         *p = nullptr;
@@ -163,7 +163,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
     HOLD;
     size_t used = 0;
-    for (const Alloc &m : mem) used += m.pinned ? 0 : m.n;
+    for (const Alloc &m : mem) used += m.pinned || m.device != current ? 0 : m.n;
     *total = room, *free_bytes = *total - used;
     return cudaSuccess;
 }
@@ -190,6 +190,6 @@ cudaError_t cudaFree(void *p)
     mem.erase(mem.begin() + (long)i - 1);
     if (gone.pinned) free(p);
     else forget_block(gone);
-    return err(sticky);
+    return err(lost());
 }
 }

@@ -5,8 +5,9 @@
 #include <map>
 
 namespace cuemu {
-cudaError_t sticky;
-static cudaError_t last;
+thread_local int current;
+cudaError_t lost_on[DEVICES];
+static cudaError_t last_on[DEVICES];
 CuemuCounts counts;
 int64_t failing_allocation;
 static int64_t failing_launch;
@@ -17,7 +18,7 @@ static bool held; /* kernels wait before they run */
 
 cudaError_t err(cudaError_t e)
 {
-    if (e) last = e;
+    if (e) last_on[current] = e;
     return e;
 }
 
@@ -37,6 +38,12 @@ static bool init()
 
 static bool initialised = init();
 cuemuStream *S(cudaStream_t s) { return s ? s : &null_stream; }
+bool elsewhere(cudaStream_t s)
+{
+    if (!s || s->device == current) return false;
+    fprintf(stderr, "cuemu: a stream of device %d, where the thread has set device %d\n", s->device, current);
+    return true;
+}
 
 static double now()
 {
@@ -58,7 +65,7 @@ static void drain(cuemuStream *s, const Mark *until = nullptr, unsigned version 
         Op op = std::move(s->q.front());
         s->q.pop_front();
         if (op.wait && op.wait->done < op.version) drain(op.wait->stream, op.wait.get(), op.version);
-        if (op.work && !sticky && !dry) {
+        if (op.work && !lost_on[op.device] && !dry) {
             big.unlock();
             op.work();
             big.lock();
@@ -92,7 +99,7 @@ void push(cuemuStream *s, Op op)
     if (eager) drain(s);
 }
 
-static void run_kernel(const Launch &l, bool fails)
+static void run_kernel(const Launch &l, bool fails, int device)
 {
     static std::mutex chip;
     std::lock_guard<std::mutex> one_at_a_time(chip);
@@ -102,7 +109,7 @@ static void run_kernel(const Launch &l, bool fails)
     }
     if (!fails && run_grid(l)) return;
     HOLD;
-    sticky = last = cudaErrorLaunchFailure;
+    lost_on[device] = last_on[device] = cudaErrorLaunchFailure;
 }
 
 /* Of dynamic shared memory; more only where the kernel was told so. */
@@ -116,7 +123,8 @@ static size_t most_shared(const void *kernel)
 int launch_(Launch l, void *stream, void *const *ptrs, int np)
 {
     HOLD;
-    if (sticky) return err(sticky);
+    if (lost()) return err(lost());
+    if (elsewhere((cudaStream_t)stream)) return err(cudaErrorInvalidResourceHandle);
     const bool captured = S((cudaStream_t)stream)->capture != nullptr;
     if (!captured) counts.launches++;
     const bool fails = !captured && failing_launch && --failing_launch == 0;
@@ -134,17 +142,17 @@ int launch_(Launch l, void *stream, void *const *ptrs, int np)
         return err(cudaErrorInvalidValue);
     }
     for (int i = 0; i < np; i++)
-        if (ptrs[i] && !is_device_ptr(ptrs[i])) {
-            fprintf(stderr, "cuemu: %s: pointer argument %d (%p) is not device memory\n", l.name, i, ptrs[i]);
-            sticky = cudaErrorIllegalAddress;
-            return err(sticky);
+        if (ptrs[i] && !(is_device_ptr(ptrs[i]) && find(ptrs[i])->device == current)) {
+            fprintf(stderr, "cuemu: %s: pointer argument %d (%p) is not memory of device %d\n", l.name, i,
+                    ptrs[i], current);
+            return err(lost() = cudaErrorIllegalAddress);
         }
-    push(S((cudaStream_t)stream), Op{ [l, fails] { run_kernel(l, fails); }, &counts.ran });
+    push(S((cudaStream_t)stream), Op{ [l, fails, on = current] { run_kernel(l, fails, on); }, &counts.ran });
     return 0;
 }
 } // namespace cuemu
 using namespace cuemu;
-enum { DEVICES = 2, COMPUTE_CAPABILITY = 9, PROCESSORS = 4, MOST_SHARED = 227 << 10 };
+enum { COMPUTE_CAPABILITY = 9, PROCESSORS = 4, MOST_SHARED = 227 << 10 };
 extern "C" {
 cudaError_t cuemu_allow_shared(const void *kernel, int bytes)
 {
@@ -172,11 +180,16 @@ cudaError_t cudaGetDeviceCount(int *n)
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int d) { return err(d < 0 || d >= DEVICES ? cudaErrorInvalidDevice : cudaSuccess); }
+cudaError_t cudaSetDevice(int d)
+{
+    if (d < 0 || d >= DEVICES) return err(cudaErrorInvalidDevice);
+    current = d;
+    return cudaSuccess;
+}
 
 cudaError_t cudaGetDevice(int *d)
 {
-    *d = 0;
+    *d = current;
     return cudaSuccess;
 }
 
@@ -212,7 +225,8 @@ static cudaError_t check_copy(const void *d, const void *s, cudaMemcpyKind k)
 cudaError_t cudaMemcpyAsync(void *d, const void *s, size_t n, cudaMemcpyKind k, cudaStream_t st)
 {
     HOLD;
-    if (sticky) return err(sticky);
+    if (lost()) return err(lost());
+    if (elsewhere(st)) return err(cudaErrorInvalidResourceHandle);
     if (!n) return cudaSuccess;
     if (cudaError_t e = check_copy(d, s, k)) return err(e);
     counts.to_device += k == cudaMemcpyHostToDevice, counts.to_host += k == cudaMemcpyDeviceToHost;
@@ -224,13 +238,14 @@ cudaError_t cudaMemcpyAsync(void *d, const void *s, size_t n, cudaMemcpyKind k, 
     }
     push(S(st), Op{ [=] { memcpy(d, s, n); }, k == cudaMemcpyHostToDevice ? &counts.arrived : nullptr });
     if (k == cudaMemcpyDeviceToHost && !find(d) && !S(st)->capture) counts.waits++, drain(S(st));
-    return err(sticky);
+    return err(lost());
 }
 
 cudaError_t cudaMemsetAsync(void *d, int v, size_t n, cudaStream_t st)
 {
     HOLD;
-    if (sticky) return err(sticky);
+    if (lost()) return err(lost());
+    if (elsewhere(st)) return err(cudaErrorInvalidResourceHandle);
     if (n && !find(d)) return err(cudaErrorInvalidValue);
     push(S(st), Op{ [=] { memset(d, v, n); } });
     return cudaSuccess;
@@ -265,21 +280,21 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     counts.waits++;
     drain(S(s));
     if (!s) drain_all();
-    return err(sticky);
+    return err(lost());
 }
 
 cudaError_t cudaGetLastError(void)
 {
     HOLD;
-    cudaError_t e = last;
-    last = sticky;
+    const cudaError_t e = last_on[current];
+    last_on[current] = lost();
     return e;
 }
 
 cudaError_t cudaPeekAtLastError(void)
 {
     HOLD;
-    return last;
+    return last_on[current];
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -300,18 +315,19 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t st)
 {
     HOLD;
     Mark *m = e->mark.get();
+    if (elsewhere(st) || e->device != current) return err(cudaErrorInvalidResourceHandle);
     e->capture = S(st)->capture, e->from = S(st), e->captured = S(st)->captured;
     if (e->capture) return cudaSuccess;
     m->stream = S(st), m->recorded++;
     push(m->stream, Op{ nullptr, nullptr, nullptr, e->mark, m->recorded });
-    return err(sticky);
+    return err(lost());
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     HOLD;
     if (e->capture) return e->capture->bad = true, err(cudaErrorCapturedEvent);
-    return err(sticky ? sticky : e->mark->done < e->mark->recorded ? cudaErrorNotReady : cudaSuccess);
+    return err(lost() ? lost() : e->mark->done < e->mark->recorded ? cudaErrorNotReady : cudaSuccess);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
@@ -320,7 +336,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
     if (e->capture) return e->capture->bad = true, err(cudaErrorCapturedEvent);
     counts.waits++;
     if (e->mark->stream) drain(e->mark->stream, e->mark.get(), e->mark->recorded);
-    return err(sticky);
+    return err(lost());
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t st, cudaEvent_t e, unsigned)
@@ -330,7 +346,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t st, cudaEvent_t e, unsigned)
     if (e->capture) return joins(S(st), e), cudaSuccess;
     if (m->stream && m->done < m->recorded)
         S(st)->q.push_back(Op{ nullptr, nullptr, m, nullptr, m->recorded });
-    return err(sticky);
+    return err(lost());
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
@@ -442,13 +458,14 @@ void cuemu_lose(const char *why)
 {
     HOLD;
     fprintf(stderr, "cuemu: %s\n", why);
-    sticky = last = cudaErrorIllegalAddress;
+    err(lost() = cudaErrorIllegalAddress);
 }
 
 void cuemu_enqueue(cudaStream_t s, std::function<void()> *f)
 {
     HOLD;
     counts.launches++;
-    if (!sticky) push(S(s), Op{ *f, &counts.ran });
+    if (elsewhere(s)) err(lost() = cudaErrorInvalidResourceHandle);
+    if (!lost()) push(S(s), Op{ *f, &counts.ran });
 }
 }

@@ -13,17 +13,23 @@ struct Mark { /* what an event is; work that names it may outlive the event */
     unsigned recorded = 0, done = 0;
     double time = 0; /* in ms */
 };
+namespace cuemu {
+enum { DEVICES = 2 };
+extern thread_local int current; /* the device that the thread has set */
+} // namespace cuemu
 struct cuemuEvent {
     std::shared_ptr<Mark> mark = std::make_shared<Mark>();
     cuemuGraph *capture = nullptr; /* it was recorded in this one, by: */
     cuemuStream *from = nullptr;
     int captured = 0; /* what that stream had put into it */
+    int device = cuemu::current;
 };
 struct Op { /* work, an event that is waited for, or one that is done */
     std::function<void()> work = nullptr;
     int64_t *tally = nullptr; /* counts the work once done */
     std::shared_ptr<Mark> wait = nullptr, done = nullptr;
     unsigned version = 0;
+    int device = cuemu::current;
 };
 struct cuemuGraph {
     std::vector<Op> ops;
@@ -39,6 +45,7 @@ struct cuemuStream {
     bool origin = false;           /* the capture began here */
     int captured = 0;              /* what it put into a capture; */
     bool joined = false;           /* and another stream waits for all of that */
+    int device = cuemu::current;
 };
 
 namespace cuemu {
@@ -46,10 +53,12 @@ struct Alloc {
     uintptr_t p;
     size_t n;
     bool pinned; /* host memory */
+    int device = current;
 };
 extern std::mutex big; /* host threads come one at a time, but work of streams runs without it */
 #define HOLD std::lock_guard<std::mutex> hold(big)
-extern cudaError_t sticky;
+extern cudaError_t lost_on[DEVICES];
+static inline cudaError_t &lost() { return lost_on[current]; }
 extern CuemuCounts counts;
 extern int64_t failing_allocation;
 extern bool dry; /* work is counted and left undone */
@@ -61,6 +70,7 @@ void begin_shared();            /* a kernel begins; */
 void poison_shared();           /* a block of it does; */
 void end_shared();              /* it has ended */
 cuemuStream *S(cudaStream_t s);
+bool elsewhere(cudaStream_t s); /* the stream belongs to another device than the thread's */
 void push(cuemuStream *s, Op op);
 void drain_all();
 /* memory.cpp: the block that holds p; may the host's view of device memory change? */
