@@ -295,6 +295,14 @@ static void test_norms_of_linalg(void **state)
     assert_values(tensor_linalg_norm(tensor_unsqueeze(x, 0), -INFINITY, .dims = DIMS(1, 2)), SHAPE(1), "3");
     assert_values(tensor_linalg_norm(tensor_unsqueeze(x, 0)), SHAPE(), "5");
     assert_values(tensor_linalg_norm(tensor_ravel(x), 1), SHAPE(), "7");
+    Tensor *f32 = tensor_to(x, TENSOR_F32),
+           *wide[] = { tensor_linalg_matrix_norm(f32, 1, .dtype = TENSOR_F64),
+                       tensor_linalg_norm(f32, .dtype = TENSOR_F64),
+                       tensor_linalg_norm(f32, 1, .dtype = TENSOR_F64),
+                       tensor_linalg_norm(f32, 1, .dim = 0, .dtype = TENSOR_F64) };
+    for (int i = 0; i < 4; i++) assert_int_equal(tensor_dtype(wide[i]), TENSOR_F64);
+    assert_values(wide[0], SHAPE(), "4");
+    assert_values(wide[1], SHAPE(), "5");
     assert_null(tensor_linalg_norm(tensor_unsqueeze(x, 0), 2));
     assert_code(TENSOR_ESHAPE);
     assert_null(tensor_linalg_norm(tensor_ravel(x), TENSOR_FRO));

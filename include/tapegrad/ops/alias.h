@@ -2,7 +2,8 @@
  *
  *     Tensor *y = tensor_clip(tensor_multiply(a, b), -1, 1);         // tensor_clamp(tensor_mul(a, b), -1, 1)
  *
- * Each is the op of the other name, with its options; errors use that name. */
+ * Each is the op of the other name, with its options; errors use that name.  They are spellings for C and
+ * C++: the library has the symbol of the other name alone, which other languages call. */
 #ifndef TAPEGRAD_OPS_ALIAS_H
 #define TAPEGRAD_OPS_ALIAS_H
 

@@ -295,9 +295,12 @@ typedef struct TensorMatrixNormArgs {
     double ord;
     int dim1, dim2; /* rows and columns */
     bool keepdim;
+    TensorByName by_name;
+    TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorMatrixNormArgs;
-#define TENSOR_MATRIX_NORM_DEFAULTS .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, TENSOR_FROM_DEFAULTS
+#define TENSOR_MATRIX_NORM_DEFAULTS \
+    .ord = TENSOR_FRO, .dim1 = -2, .dim2 = -1, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorMatrixNormArgs tensor_matrix_norm_defaults;
 
 /* tensor_linalg_matrix_norm - a norm of the matrices in two dims; only singular values need LAPACK.
@@ -306,8 +309,8 @@ TAPEGRAD_API extern const TensorMatrixNormArgs tensor_matrix_norm_defaults;
  *   2, -2                the largest, the smallest singular value
  *   1, -1                the largest, the smallest column sum of |x|
  *   INFINITY, -INFINITY  the largest, the smallest row sum of |x|
- * Ties share the gradient evenly.  EVALUE: another ord; dim1 = dim2.  ESHAPE: a smallest of no elements (the
- * largest is 0). */
+ * .dtype: x is cast to it first.  Ties share the gradient evenly.  EVALUE: another ord; dim1 = dim2.
+ * ESHAPE: a smallest of no elements (the largest is 0). */
 #define tensor_linalg_matrix_norm(...)                                                              \
     TENSOR_CALL_(tensor_linalg_matrix_norm_args, TensorMatrixNormArgs, TENSOR_MATRIX_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)
@@ -319,14 +322,17 @@ typedef struct TensorLinalgNormArgs {
     int dim;
     bool keepdim;
     TensorShape dims;
+    TensorByName by_name;
+    TensorDtype dtype;
     TensorFromDefaults from_defaults;
 } TensorLinalgNormArgs;
-#define TENSOR_LINALG_NORM_DEFAULTS .ord = (double)NAN, .dim = TENSOR_ALL, TENSOR_FROM_DEFAULTS
+#define TENSOR_LINALG_NORM_DEFAULTS \
+    .ord = (double)NAN, .dim = TENSOR_ALL, .dtype = TENSOR_DTYPES, TENSOR_BY_NAME, TENSOR_FROM_DEFAULTS
 TAPEGRAD_API extern const TensorLinalgNormArgs tensor_linalg_norm_defaults;
 
 /* tensor_linalg_norm(x), tensor_linalg_norm(x, 1, .dims = DIMS(0, 1)) - with an ord:
  * tensor_linalg_vector_norm over one dim, tensor_linalg_matrix_norm over two; dim and dims left out: all of
- * x, which is a vector or a matrix (ESHAPE). */
+ * x, which is a vector or a matrix (ESHAPE).  .dtype: x is cast to it first. */
 #define tensor_linalg_norm(...)                                                              \
     TENSOR_CALL_(tensor_linalg_norm_args, TensorLinalgNormArgs, TENSOR_LINALG_NORM_DEFAULTS, \
                  .input = __VA_ARGS__)

@@ -27,6 +27,7 @@ const char *blis_config(void) { return "absent"; }
 
 #else
 
+#include <stdatomic.h>
 #include <stdio.h>
 #if defined __x86_64__
 #include <cpuid.h>
@@ -94,9 +95,22 @@ static void start(void)
     whole_cpu = strcmp(config, "generic") != 0 && (cpu_isa() < 2 || wide);
 }
 
+/* BLIS ends the program where it has no memory to start with; our own kernels then serve until there is. */
+static bool has_room(void)
+{
+    enum { ROOM = 4 << 20 };
+    void *volatile room = malloc(ROOM);
+    const bool there = room != NULL;
+    free(room);
+    return there;
+}
+
 int blis_ready(void)
 {
+    static atomic_bool started;
+    if (!atomic_load(&started) && !has_room()) return 0;
     pthread_once(&once, start);
+    atomic_store(&started, true);
     return whole_cpu;
 }
 

@@ -4,17 +4,18 @@
 
 /* ---- triangles ------------------------------------------------------------------------------- */
 
-void host_keep_triangle(char *to, const char *from, size_t size, int64_t rows, int64_t columns,
-                        int64_t diagonal, bool lower)
+void host_keep_triangles(char *to, const char *from, size_t size, int64_t matrices, int64_t rows,
+                         int64_t columns, int64_t diagonal, bool lower)
 {
     if (!lower && diagonal > INT64_MIN) diagonal--;
     diagonal = diagonal > columns ? columns : diagonal < -rows ? -rows : diagonal;
-    for (int64_t i = 0; i < rows; i++, to += (size_t)columns * size, from += (size_t)columns * size) {
-        int64_t left = i + diagonal + 1; /* columns up to the diagonal */
+    for (int64_t line = 0; line < matrices * rows; line++) {
+        int64_t left = line % rows + diagonal + 1; /* columns up to the diagonal */
         left = left < 0 ? 0 : left > columns ? columns : left;
         const size_t bytes = (size_t)left * size, rest = (size_t)(columns - left) * size;
         if (lower) memcpy(to, from, bytes), memset(to + bytes, 0, rest);
         else memset(to, 0, bytes), memcpy(to + bytes, from + bytes, rest);
+        to += (size_t)columns * size, from += (size_t)columns * size;
     }
 }
 

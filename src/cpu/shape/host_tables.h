@@ -10,10 +10,10 @@
 
 HIDDEN_BEGIN
 
-/* host_keep_triangle - of a dense matrix, of elements of some bytes, those where column <= row + diagonal;
+/* host_keep_triangles - of dense matrices, of elements of some bytes, those where column <= row + diagonal;
  * or, not lower, where column >= it; zeros elsewhere. */
-void host_keep_triangle(char *to, const char *from, size_t size, int64_t rows, int64_t columns,
-                        int64_t diagonal, bool lower);
+void host_keep_triangles(char *to, const char *from, size_t size, int64_t matrices, int64_t rows,
+                         int64_t columns, int64_t diagonal, bool lower);
 
 /* host_pad - to [before + n + after]: which of n elements each one is; a negative end is cut off. */
 typedef enum HostPad { HOST_PAD_REFLECT, HOST_PAD_REPLICATE } HostPad;

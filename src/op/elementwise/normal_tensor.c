@@ -1,5 +1,6 @@
 /* normal_tensor.c - normals whose mean and deviation are tensors: z std + mean, each step rounded, as
  * PyTorch. */
+#include "cpu/index/host_index.h"
 #include "op/op.h"
 #include <tapegrad/random.h>
 #include "random/draw.h"
@@ -7,10 +8,11 @@
 static int check_deviations(const char *op, const Tensor *std)
 {
     Tensor *host = own(draw_operand(std, TENSOR_F64));
-    for (int64_t i = 0; host && i < host->numel; i++)
-        if (!(((const double *)host->data)[i] >= 0))
-            return fail(TENSOR_EVALUE, op, "std %s: %g at position %lld: want 0 or more", S(std),
-                        ((const double *)host->data)[i], (long long)i);
+    const double *value = host ? host->data : NULL;
+    const int64_t bad = host ? host_negative(value, host->numel) : -1;
+    if (bad >= 0)
+        return fail(TENSOR_EVALUE, op, "std %s: %g at position %lld: want 0 or more", S(std), value[bad],
+                    (long long)bad);
     return host ? 0 : -1;
 }
 

@@ -1,6 +1,7 @@
 /* rows.c - the elementwise ops: a descriptor and the public functions of every row of ops.def.
  *
  *   y_i = formula(a_i, b_i)        da_i = gradient formula(a_i, b_i, y_i, g_i) */
+#include "cpu/elementwise/host_add.h"
 #include "op/op.h"
 #include "device/row_ids.h"
 #include "row.h"
@@ -135,43 +136,24 @@
 
 enum { SHORT_LINE = 16, FEW = 1 << 20 };
 
-/* Short lines that no dim before them continues, few enough for one thread. */
-static bool has_short_lines(const Tensor *dst, const Tensor *src)
+/* Short lines that no dim before them continues, few enough for one thread: the loops of rows take longer to
+ * set up for a line than to run, 3 times as long in all.  They are the plain form (test_traps_shape.c). */
+static bool add_short_lines(Tensor *dst, const Tensor *src)
 {
     const int last = dst->ndim - 1;
     if (last < 1 || dst->shape[last] >= SHORT_LINE || dst->numel >= FEW || !on_host(dst->place)) return false;
     if (dst->dtype != src->dtype || (dst->dtype != TENSOR_F32 && dst->dtype != TENSOR_F64)) return false;
     const int64_t n = dst->shape[last];
-    return shape_equal(shape_of(dst), shape_of(src)) &&
-           (dst->stride[last - 1] != n * dst->stride[last] || src->stride[last - 1] != n * src->stride[last]);
-}
-
-/* Element by element: the loops of rows take longer to set up for a line than to run, 3 times as long in all.
- * They are the plain form (test_traps_shape.c). */
-static void add_short_lines(Tensor *dst, const Tensor *src)
-{
-    const int last = dst->ndim - 1;
-    const int64_t n = dst->shape[last], lines = n ? dst->numel / n : 0, to = dst->stride[last],
-                  from = src->stride[last];
-    int64_t index[TENSOR_MAX_DIMS] = { 0 }, y = 0, x = 0;
-    for (int64_t line = 0; line < lines; line++) {
-        if (dst->dtype == TENSOR_F32)
-            for (int64_t j = 0; j < n; j++)
-                ((float *)dst->data)[y + j * to] += ((const float *)src->data)[x + j * from];
-        else
-            for (int64_t j = 0; j < n; j++)
-                ((double *)dst->data)[y + j * to] += ((const double *)src->data)[x + j * from];
-        for (int d = last - 1; d >= 0; d--) {
-            y += dst->stride[d], x += src->stride[d];
-            if (++index[d] < dst->shape[d]) break;
-            y -= dst->stride[d] * dst->shape[d], x -= src->stride[d] * dst->shape[d], index[d] = 0;
-        }
-    }
+    if (!shape_equal(shape_of(dst), shape_of(src)) ||
+        (dst->stride[last - 1] == n * dst->stride[last] && src->stride[last - 1] == n * src->stride[last]))
+        return false;
+    host_add_lines(dst->dtype, dst->ndim, dst->shape, dst->data, dst->stride, src->data, src->stride);
+    return true;
 }
 
 int raw_add_into(Tensor *dst, const Tensor *src)
 {
-    if (has_short_lines(dst, src)) return add_short_lines(dst, src), 0;
+    if (add_short_lines(dst, src)) return 0;
     return row_map(&op_add, op_add.name, ROW_FORWARD, dst,
                    (Tensor *[ROW_OPERANDS]){ dst, (Tensor *)(uintptr_t)src }, NULL);
 }

@@ -107,7 +107,9 @@ static int cond(OpCall *c)
 
 /* ---- the ops --------------------------------------------------------------------------------- */
 
-static const OpField fields[] = { OP_OPTION(TensorMatrixNormArgs, ord, dim1, dim2, keepdim), { 0 } };
+static const OpField fields[] = { OP_OPTION(TensorMatrixNormArgs, ord, dim1, dim2, keepdim),
+                                  OP_DTYPE(TensorMatrixNormArgs, dtype),
+                                  { 0 } };
 
 const TensorOp op_linalg_matrix_norm = {
     .name = "linalg_matrix_norm",
@@ -117,6 +119,7 @@ const TensorOp op_linalg_matrix_norm = {
                 "column, row that is it",
     .arity = 1,
     PARAMS(TensorMatrixNormArgs, tensor_matrix_norm_defaults, fields),
+    .cast_option = offsetof(TensorMatrixNormArgs, dtype),
     .shape = shape,
     .compose = compose,
     .flags = OP_FLOAT_INPUTS | OP_ROUND_ONCE,
@@ -124,9 +127,10 @@ const TensorOp op_linalg_matrix_norm = {
     .samples = "3x4; 2x3x4 {dim1=0 dim2=-1 keepdim=1}; 3x2 {ord=102}; 2x2x3 {ord=102 dim1=2 dim2=0}; 3x2 "
                "{ord=2}; 2x3x2 {ord=-2 keepdim=1}; 3x4:.5..2 {ord=1}; 3x4:.5..2 {ord=-1 dim1=1 dim2=0}; "
                "2x3x4:-2..-.5 {ord=inf keepdim=1}; 3x4:.5..2 {ord=-inf}; 0x3 {ord=102}; 0x3; 0x3 {ord=1}; "
-               "3x0 {ord=1}; 0x3 {ord=inf}; 2x3x0 {ord=2}; 0x2x3 {ord=2}",
+               "3x0 {ord=1}; 0x3 {ord=inf}; 2x3x0 {ord=2}; 0x2x3 {ord=2}; 3x4 {dtype=f64}",
     .errors = "3 ! ESHAPE; 3x4 {ord=3} ! EVALUE; 3x4 {ord=0} ! EVALUE; 3x4 {dim1=1} ! EVALUE; 3x4 {dim2=2} "
-              "! EINDEX; 3x4@i64 ! EDTYPE; 3x0 {ord=-1} ! ESHAPE; 0x3 {ord=-2} ! ESHAPE",
+              "! EINDEX; 3x4@i64 ! EDTYPE; 3x0 {ord=-1} ! ESHAPE; 0x3 {ord=-2} ! ESHAPE; 3x4 "
+              "{dtype=i64} ! EDTYPE",
 };
 static const OpField cond_fields[] = { OP_OPTION(TensorCondArgs, p), { 0 } };
 const TensorOp op_cond = {
@@ -158,15 +162,16 @@ static Tensor *either_norm(const TensorLinalgNormArgs *a)
     const int named = a->dim != TENSOR_ALL ? 1 : a->dims.ndim, ndim = named ? named : a->input->ndim;
     const TensorShape dims = named ? a->dims : DIMS(0, 1);
     if (isnan(a->ord) || (named && a->dim == TENSOR_ALL && !a->dims.dim))
-        return tensor_norm(a->input, 2, a->dim, a->keepdim, a->dims);
+        return tensor_norm(a->input, 2, a->dim, a->keepdim, a->dims, .dtype = a->dtype);
     if (ndim == 2)
-        return tensor_linalg_matrix_norm(a->input, a->ord, (int)dims.dim[0], (int)dims.dim[1], a->keepdim);
+        return tensor_linalg_matrix_norm(a->input, a->ord, (int)dims.dim[0], (int)dims.dim[1], a->keepdim,
+                                         .dtype = a->dtype);
     if (ndim != 1)
         return fail(TENSOR_ESHAPE, NULL, "%s, %d dims: an ord is that of a vector or a matrix", S(a->input),
                     ndim),
                NULL;
     if (a->ord != TENSOR_FRO && a->ord != TENSOR_NUC)
-        return tensor_linalg_vector_norm(a->input, a->ord, a->dim, a->keepdim, a->dims);
+        return tensor_linalg_vector_norm(a->input, a->ord, a->dim, a->keepdim, a->dims, .dtype = a->dtype);
     return fail(TENSOR_EVALUE, NULL, "%s, 1 dim: TENSOR_FRO and TENSOR_NUC are norms of matrices",
                 S(a->input)),
            NULL;

@@ -39,10 +39,8 @@ static int forward_on_host(OpCall *c)
     Tensor *x = own(raw_contiguous(op_input(c, 0))), *y = op_output(c, 0);
     if (!x) return -1;
     const int64_t rows = x->shape[x->ndim - 2], columns = x->shape[x->ndim - 1];
-    const size_t size = dtype_size(x->dtype), bytes = (size_t)(rows * columns) * size;
-    for (size_t at = 0; at < (size_t)x->numel * size; at += bytes)
-        host_keep_triangle((char *)y->data + at, (const char *)x->data + at, size, rows, columns, p->diagonal,
-                           c->op == &op_tril);
+    host_keep_triangles(y->data, x->data, dtype_size(x->dtype), x->numel / (rows * columns), rows, columns,
+                        p->diagonal, c->op == &op_tril);
     return 0;
 }
 
