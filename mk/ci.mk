@@ -70,6 +70,8 @@ $(call add_step,isa/avx2,gcc/build,test/isa.sh build avx2)
 $(call add_step,isa/avx512,gcc/build,test/isa.sh build avx512)
 
 # ---- the CUDA sources -------------------------------------------------------------------------
+$(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
+$(call add_step,cuda/kit,cuda/gpu_check,test/kit/suites.sh build)
 # One order of threads in full, the others over a part of the ops.
 $(call suites,cuda,cuda/emu,env $(FORWARD) build/test/,test_device:3 $(filter-out test_cuda test_device \
   test_own_rows,$(DEVICE_SUITES)))
@@ -88,8 +90,6 @@ $(call add_step,cuda/test_device.rand1,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:1 bu
 $(call add_step,cuda/test_device.rand2,cuda/emu,$(QUARTER) CUEMU_ORDER=rand:2 build/test/test_device)
 $(call add_step,cuda/planted,cuda/emu,test/planted.sh build)
 $(call add_step,cuda/test_cuda,cuda/emu cuda/nvcc,build/test/test_cuda)
-$(call add_step,cuda/gpu_check,cuda/emu,tools/gpu_check.sh --dry build)
-$(call add_step,cuda/kit,cuda/gpu_check,test/kit/suites.sh build)
 
 # ---- everything else --------------------------------------------------------------------------
 $(call add_step,examples/run,gcc/library,test/examples.sh build)
