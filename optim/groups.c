@@ -105,6 +105,7 @@ int optim_enter_master(OptimParam *p)
 
 int optim_leave_masters(OptimGroup *g, int n, bool write)
 {
+    const bool failed = tensor_error_code() != TENSOR_OK;
     int status = 0, far = 0;
     for (int i = 0; i < n && write; i++) {
         const OptimParam *p = g->stepped[i];
@@ -112,7 +113,11 @@ int optim_leave_masters(OptimGroup *g, int n, bool write)
         if (optim_is_far(p->half)) g->item[far] = p->half, g->item[n + far++] = p->master;
         else if (!tensor_copy_(p->half, p->master)) status = -1;
     }
-    if (far && tensor_foreach_copy_(TENSOR_LIST(g->item, far), TENSOR_LIST(g->item + n, far))) status = -1;
+    if (far && tensor_foreach_copy_(TENSOR_LIST(g->item, far), TENSOR_LIST(g->item + n, far))) {
+        if (!failed) tensor_error_clear(); /* one by one they need no memory */
+        for (int i = 0; i < far; i++)
+            if (!tensor_copy_(g->item[i], g->item[n + i])) status = -1;
+    }
     for (int i = 0; i < n; i++) {
         OptimParam *p = g->stepped[i];
         if (!p->half) continue;

@@ -180,7 +180,7 @@ Tensor *tensor_linspace(double start, double end, int64_t steps, TensorDtype dty
         return fail(TENSOR_EVALUE, __func__, "from %g to %g: integers want finite numbers", start, end), NULL;
     bool single = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16, made;
     if (!dtype_is_float((int)dtype)) start = trunc(start), end = trunc(end);
-    FillArgs args = { .kind = single ? FILL_BETWEEN_F32 : FILL_BETWEEN, .count = steps };
+    FillArgs args = { .kind = single && steps > 1 ? FILL_BETWEEN_F32 : FILL_BETWEEN, .count = steps };
     args.value = start, args.end = steps == 1 ? start : end;
     if (steps > 1) args.step = single ? step_f32(start, end, steps) : step_f64(start, end, steps);
     Tensor *there = on_device(__func__, (int)dtype, &args, start, args.end, &made);

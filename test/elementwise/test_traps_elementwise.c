@@ -135,6 +135,8 @@ TEST(test_polygamma_below_zero_and_far)
     unary(polygamma_1, LIST(.5, -.5, 1e300, INF), LIST(M_PI * M_PI / 2, M_PI * M_PI / 2 + 4, 1e-300, 0),
           LIST(-16.8287966442343199955, -.828796644234319995596, -0., 0));
     refused(tensor_polygamma(leaf(LIST(1)), -1), TENSOR_EVALUE);
+    assert_true(
+        tensor_item(tensor_zeta(tensor_scalar(1e160, TENSOR_F64), tensor_scalar(1e170, TENSOR_F64))) == 0);
     refused(tensor_polygamma(leaf(LIST(1)), 1.5), TENSOR_EVALUE);
     END;
 }

@@ -69,12 +69,12 @@ SPECIAL_FN double special_zeta(double s, double q)
     }
     const double power = special_inverse_power(q, s); /* which may underflow where the integral does not */
     const double integral = (power < 0x1p-1000 ? pow(q, 1 - s) : q * power) / (s - 1);
-    const double inverse = 1 / q / q;
+    const double inverse = 1 / q;
     double t = s * power / q;
     sum += integral + .5 * power;
     for (int j = 0; j < (int)(sizeof bernoulli / sizeof *bernoulli); j++) {
         sum += bernoulli[j] * t;
-        t *= (s + 2 * j + 1) * (s + 2 * j + 2) * inverse;
+        t *= (s + 2 * j + 1) * inverse * ((s + 2 * j + 2) * inverse);
     }
     return sum;
 }
