@@ -334,6 +334,8 @@ enum {
     OP_ONE_DTYPE = 256,       /* inputs must have one dtype: EDTYPE names the two that differ */
     OP_ROUND_ONCE = 128,      /* f16 and bf16 operands are cast to f32 first and results back: one rounding,
                                  in forward and in backward */
+    OP_OF_PRODUCTS = 4096,    /* a device whose products read halves computes in halves, also where the CPU
+                                 rounds once: what is made on the way is rounded too, as in PyTorch */
     OP_FIRST_ORDER = 512,     /* backward works on arrays only: its gradient has no gradient */
     OP_READS_HALVES = 2048,   /* of class AUTOCAST_F32: its first operand may stay f16 or bf16; y is f32 */
     OP_MAY_ALIAS = 1024,      /* a result may be an input or share its storage, as PyTorch's may */

@@ -334,11 +334,21 @@ static int apply(const TensorOp *op, const char *name, Tensor *const *inputs, in
     return settle_commits(&c, status < 0 ? -1 : 0) ? -1 : c.outputs;
 }
 
-/* The half dtype that the floating inputs promote to; -1 if it is none (f16 with bf16 gives f32). */
+/* Do the products of the device of the first input read it? */
+static bool is_multiplied_there(Tensor *const *inputs, int n, int dtype)
+{
+    const Tensor *x = NULL;
+    for (int i = 0; i < n && !x; i++) x = inputs[i];
+    return x && x->storage && !on_host(x->place) && TAKES(x->place, gemm, dtype);
+}
+
+/* The half dtype that the floating inputs promote to, and that the op is not computed in; -1 if there is none
+ * (f16 with bf16 gives f32). */
 static int half_dtype(const TensorOp *op, Tensor *const *inputs, int n)
 {
     const int dtype = promoted_dtype(op, inputs, n);
-    return dtype >= 0 && dtype_is_half(dtype) ? dtype : -1;
+    if (dtype < 0 || !dtype_is_half(dtype)) return -1;
+    return op->flags & OP_OF_PRODUCTS && is_multiplied_there(inputs, n, dtype) ? -1 : dtype;
 }
 
 /* OP_ROUND_ONCE on halves: the op in f32 between casts, which are on the graph too.  half < 0: the inputs,

@@ -230,6 +230,10 @@ static Tensor *finished(Tensor *x, TensorDtype dtype)
 
 const char *sample_device;
 Tensor *on_sample_device(Tensor *x) { return x && sample_device ? tensor_to_device(x, sample_device) : x; }
+bool sample_rounds_more(const TensorOp *op)
+{
+    return op->flags & OP_OF_PRODUCTS && sample_device && strcmp(sample_device, "cpu") != 0;
+}
 
 static double draw(const Sample *s, const SampleInput *in, bool is_float, uint64_t *state)
 {

@@ -61,9 +61,11 @@ int64_t sample_grow(Sample *s, Growth growth, int64_t elements, int64_t memory);
  * or, for AS_WRITTEN, its own (f32 where none is written).  Absent ones are NULL. */
 void sample_inputs(const Sample *s, int floats, uint64_t seed, Tensor **x);
 
-/* sample_device - where sample_inputs puts them; NULL: in the CPU's memory.  on_sample_device - x there. */
+/* sample_device - where sample_inputs puts them; NULL: in the CPU's memory.  on_sample_device - x there.
+ * sample_rounds_more - does the op round halves more than once there?  (OP_OF_PRODUCTS) */
 extern const char *sample_device;
 Tensor *on_sample_device(Tensor *x);
+bool sample_rounds_more(const TensorOp *op);
 
 /* sample_is_plain - does the op name input i among its no_grad_inputs?  sample_differentiable - may input i
  * have a gradient? */

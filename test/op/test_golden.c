@@ -112,21 +112,22 @@ typedef struct Limit {
     double own, relative, floor;
 } Limit; /* floor, or relative |b| if more, and own ulps of a half */
 
-/* Tensor cores take probabilities as halves: each is half an ulp off, as in PyTorch's kernels. */
-static double probabilities_off(const char *op, TensorDtype dtype)
+/* Tensor cores give and take halves: what is made on the way is half an ulp off, as in PyTorch's kernels, and
+ * is multiplied and added up; two ulps are its tolerance for bf16. */
+static double products_off(const TensorOp *op, TensorDtype dtype, double scale)
 {
-    const bool there = sample_device && strcmp(sample_device, "cpu") != 0;
-    return there && strcmp(op, "scaled_dot_product_attention") == 0 ? ulp_of(operand_scale, dtype) / 2 : 0;
+    return sample_rounds_more(op) ? 2 * ulp_of(fmax(scale, operand_scale), dtype) : 0;
 }
 
-static Limit limit_of(const char *op, const GoldenValue *want, TensorDtype dtype, bool gradient, double scale)
+static Limit limit_of(const TensorOp *op, const GoldenValue *want, TensorDtype dtype, bool gradient,
+                      double scale)
 {
     const double few = 16 * fmax(scale, operand_scale),
                  f32 = times32 * want->error + (want->count < FEW ? few : 4 * scale) * ulp32 + 1e-44;
-    if (dtype == TENSOR_F64) return (Limit){ 0, rtol_of(op), atol64 * scale };
+    if (dtype == TENSOR_F64) return (Limit){ 0, rtol_of(op->name), atol64 * scale };
     if (dtype == TENSOR_F32) return (Limit){ 0, 0, f32 };
     if (gradient) return (Limit){ 0, 0, f32 + gradient_ulps * ulp_of(scale, dtype) };
-    return (Limit){ round_once, 0, f32 + probabilities_off(op, dtype) };
+    return (Limit){ round_once, 0, f32 + products_off(op, dtype, scale) };
 }
 
 static void compare_floats(const Sample *s, Tensor *y, const GoldenValue *want, const char *what,
@@ -141,7 +142,7 @@ static void compare_floats(const Sample *s, Tensor *y, const GoldenValue *want, 
     for (int64_t i = 0; i < want->count; i++)
         if (isfinite(b[i])) scale = fmax(scale, fabs(b[i]));
     if (gradient) scale = fmax(scale, cotangent_scale);
-    const Limit limit = limit_of(s->op->name, want, dtype, gradient, scale);
+    const Limit limit = limit_of(s->op, want, dtype, gradient, scale);
     for (int64_t i = 0; i < want->count; i++) {
         if (equal_values(a[i], b[i]) || equal_values(a[i], stored[i]) ||
             (narrow && isfinite(b[i]) && isinf(want->error)))

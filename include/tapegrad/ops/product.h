@@ -12,8 +12,9 @@
  *
  * Dtypes: operands must have one dtype (EDTYPE names both), as in PyTorch; outer, kron, addr, block_diag and
  * the elementwise parts of einsum promote, and only these accept bool (else EDTYPE).  f16 and bf16 compute in
- * f32 and round once; on CPUs with AVX512-BF16, operands of bf16 and their sums below 2^-126 count as 0, as
- * in PyTorch.  Integers wrap, and need whole alpha and beta (EVALUE).
+ * f32 and round once, but on a GPU, whose tensor cores take and give them, round after each product, as in
+ * PyTorch; on CPUs with AVX512-BF16, operands of bf16 and their sums below 2^-126 count as 0, as in PyTorch.
+ * Integers wrap, and need whole alpha and beta (EVALUE).
  *
  * Results have the same bits with any number of threads and any layout of the operands.  Optional tensors
  * may be NULL. */

@@ -26,8 +26,8 @@
  * gru, r multiplies the second one too.
  *
  * Operands of one call are floating and have one dtype (EDTYPE).  f16 and bf16 compute in f32, and round
- * once, after the last layer.  ESHAPE: shapes do not fit.  Results have the same bits with any number of
- * threads. */
+ * once, after the last layer; on a GPU after each product and each step, as in PyTorch.  ESHAPE: shapes do
+ * not fit.  Results have the same bits with any number of threads. */
 #ifndef TAPEGRAD_OPS_SEQUENCE_H
 #define TAPEGRAD_OPS_SEQUENCE_H
 

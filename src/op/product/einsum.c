@@ -226,7 +226,7 @@ const TensorOp op_einsum = {
     .arity = OP_ANY_ARITY,
     PARAMS_GIVEN(EinsumParams, fields),
     .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_MAY_ALIAS,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_OF_PRODUCTS | OP_MAY_ALIAS,
     .samples = "3x4,4x5 {equation=ij,jk->ik}; 3x4 {equation=ij->ji}; 3x3 {equation=ii}; 3x3 "
                "{equation=ii->i}; 3x4 {equation=ij->}; 2x3x4,2x4x5 {equation=bij,bjk->bik}; 2x3x4,2x4x5 "
                "{equation=...ij,...jk}; 3,4 {equation=i,j->ij}; 5,5 {equation=i,i}; 2x3x4,3x5,4x2 "
@@ -331,7 +331,7 @@ const TensorOp op_tensordot = {
     .arity = 2,
     PARAMS(TensorTensordotArgs, tensor_tensordot_defaults, dot_fields),
     .compose = dot_compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_ONE_DTYPE,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_OF_PRODUCTS | OP_ONE_DTYPE,
     .samples = "2x3x4,3x4x5; 3x4,4x5 {dims=1}; 3,4 {dims=0}; 2x3x4,4x3x5 {dims_a=[1 2] dims_b=[1 0]}; "
                "2x3,5x3 {dims_a=[-1] dims_b=[-1]}; 2x1,3x4 {dims_a=[1] dims_b=[0]}; 3x0,0x2 {dims=1}; "
                "0x3,3x2 {dims=1}; 3x4,3x4; , {dims=0}; 2x3@i32,3x2@i32 {dims=1}",

@@ -86,7 +86,7 @@ const TensorOp op_multi_dot = {
     .arity = OP_ANY_ARITY,
     .shape = chain_shape,
     .compose = multi_dot,
-    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE | OP_OF_PRODUCTS,
     .torch = "linalg.multi_dot",
     .samples = "3x4,4x5; 3x4,4x2,2x5; 2x5,5x1,1x4,4x3; 4,4x3,3; 3,3; 4,4x5; 3x4,4; 3x0,0x2,2x4; 0x3,3x2,2x2; "
                "3x4@i64,4x5@i64,5@i64",

@@ -113,7 +113,7 @@ const TensorOp op_inner = {
     .summary = "sum of products over the last dim of both",
     .gradient = "da = g b, db = g^T a",
     .arity = 2,
-    .flags = OP_ANY_DEVICE,
+    .flags = OP_ANY_DEVICE | OP_OF_PRODUCTS,
     .shape = inner_shape,
     .compose = inner,
     .samples = "5,5; 3x4,4; 3x4,2x4; 2x3x4,5x4; ,3x4; 3,; ,; 3x0,2x0; 0x3,3; 3@i64,2x3@i64; @bool,2@i32",
@@ -226,7 +226,7 @@ const TensorOp op_bilinear = {
     .optional = KEEP_INPUT(3),
     .shape = bilinear_shape,
     .compose = bilinear,
-    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE,
+    .flags = OP_ANY_DEVICE | OP_ONE_DTYPE | OP_ROUND_ONCE | OP_OF_PRODUCTS,
     .torch = "nn.functional.bilinear",
     .samples = "3x4,3x2,5x4x2,5; 4,2,3x4x2,-; 2x3x4,2x3x2,2x4x2,2; 0x4,0x2,3x4x2,3; 3x0,3x2,2x0x2,2; "
                "3x4,3x2,0x4x2,0; 3x4@i64,3x2@i64,5x4x2@i64,5@i64",

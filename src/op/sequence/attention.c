@@ -411,7 +411,7 @@ const TensorOp op_scaled_dot_product_attention = {
     .shape = shape,
     .forward = forward,
     .backward = backward,
-    .flags = OP_ANY_DEVICE | OP_RANDOM,
+    .flags = OP_ANY_DEVICE | OP_OF_PRODUCTS | OP_RANDOM,
     .torch = "nn.functional.scaled_dot_product_attention",
     .samples = "3x4,5x4,5x2,-; 2x3x4,2x5x4,2x5x4,3x5; 2x2x3x4,2x2x3x4,2x2x3x4,- {is_causal=1}; "
                "2x3x4,2x5x4,2x5x3,3x5@bool {scale=.7}; 2x4x3x2,2x2x5x2,2x1x5x3,- {enable_gqa=1}; "

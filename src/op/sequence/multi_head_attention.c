@@ -211,12 +211,16 @@ static Tensor *attend_with_weights(const TensorMultiHeadAttentionArgs *p, Tensor
                                    Tensor *mask, Tensor **weights)
 {
     const double d = (double)q->shape[3], scale = d > 0 ? sqrt(1 / d) : 1;
-    Tensor *w = attention_probabilities(wide_float(q), wide_float(k), wide_float(mask), scale, false);
+    const TensorDtype dtype = (TensorDtype)q->dtype;
+    if (on_host(q->place) || !TAKES(q->place, gemm, q->dtype))
+        q = wide_float(q), k = wide_float(k), v = wide_float(v), mask = wide_float(mask);
+    Tensor *w = attention_probabilities(q, k, mask, scale, false);
+    if (w && v) w = tensor_to(w, (TensorDtype)v->dtype);
     w = tensor_dropout(w, p->dropout_p, p->training);
-    Tensor *y = tensor_matmul(w, wide_float(v));
+    Tensor *y = tensor_matmul(w, v);
     if (p->average_attn_weights && w) w = tensor_mean(w, 1);
-    *weights = w ? tensor_to(w, (TensorDtype)q->dtype) : NULL;
-    return y ? tensor_to(y, (TensorDtype)q->dtype) : NULL;
+    *weights = w ? tensor_to(w, dtype) : NULL;
+    return y ? tensor_to(y, dtype) : NULL;
 }
 
 static int compose(OpCall *c)
@@ -269,7 +273,7 @@ const TensorOp op_multi_head_attention_forward = {
     PARAMS(TensorMultiHeadAttentionArgs, tensor_multi_head_attention_defaults, fields),
     .shape = shape,
     .compose = compose,
-    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_RANDOM,
+    .flags = OP_ANY_DEVICE | OP_ROUND_ONCE | OP_OF_PRODUCTS | OP_RANDOM,
     .torch = "nn.functional.multi_head_attention_forward",
     .samples =
         "3x2x4,2x2x3,2x2x5,-,12,-,-,4x4,4,-,-,4x4,4x3,4x5 {num_heads=2 use_separate_proj_weight=1 "

@@ -119,11 +119,11 @@ static int check(OpCall *c)
 
 /* ---- the net --------------------------------------------------------------------------------- */
 
-/* Halves are f32 until the end. */
+/* Halves that a layer computes in f32 are f32 until the end. */
 static Tensor *wide(OpCall *c, int i)
 {
     Tensor *x = op_input(c, i);
-    return x && x->dtype != TENSOR_F64 ? tensor_to(x, TENSOR_F32) : x;
+    return x ? tensor_to(x, (TensorDtype)rnn_dtype(x->place, x->dtype)) : NULL;
 }
 
 typedef struct Net {
@@ -196,7 +196,7 @@ static const OpField lstm_fields[] = { FIELDS(TensorLstmArgs), { 0 } };
 
 #define NET                                                    \
     .arity = OP_ANY_ARITY, .shape = check, .compose = compose, \
-    .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS | OP_RANDOM
+    .flags = OP_ANY_DEVICE | OP_OF_PRODUCTS | OP_FLOAT_INPUTS | OP_RANDOM
 #define GRADIENT      \
     "by its layers: " \
     "da_t of the gates' sums and dh_t from dh_t+1, step by step; dw = da^T of what w multiplies"

@@ -29,6 +29,14 @@ FORCE_INLINE int rnn_slot(int kind, int role)
 }
 FORCE_INLINE int rnn_slots(int kind) { return kind == RNN_LSTM ? RNN_ROLES : RNN_ROLES - 2; }
 
+/* rnn_dtype - what operands of a dtype are computed in: halves where the device reads them, else f32. */
+FORCE_INLINE int rnn_dtype(const Place *place, int dtype)
+{
+    const bool there = !on_host(place) && TAKES(place, rnn_step, dtype) &&
+                       TAKES(place, rnn_step_grad, dtype) && TAKES(place, gemm, dtype);
+    return there || dtype == TENSOR_F64 ? dtype : TENSOR_F32;
+}
+
 /* rnn_layer - applies the layer op: y [T, N, P], and for an lstm *c_n [N, H] (otherwise NULL).  0 or -1. */
 int rnn_layer(int kind, Tensor *const operand[RNN_ROLES], bool reverse, const void *site, Tensor **y,
               Tensor **c_n);

@@ -36,7 +36,7 @@ static int compose(OpCall *c)
 }
 
 #define CELL                                                                                                \
-    .shape = check, .compose = compose, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS,                           \
+    .shape = check, .compose = compose, .flags = OP_ANY_DEVICE | OP_OF_PRODUCTS | OP_FLOAT_INPUTS,          \
     .gradient = "da of the gates' sums; dx = da w_ih, dh = da w_hh + ..., dw_ih = da^T x, dw_hh = da^T h, " \
                 "db = sum da"
 #define SIMPLE_CELL CELL, .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5)

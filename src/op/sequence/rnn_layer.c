@@ -90,7 +90,7 @@ static Layer layer_of(const OpCall *c, const Place *place, int dtype)
     return (Layer){ .name = c->name,
                     .place = place,
                     .kind = kind,
-                    .dtype = dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32,
+                    .dtype = rnn_dtype(place, dtype),
                     .reverse = ((const RnnLayerParams *)op_params(c))->reverse,
                     .steps = x.dim[0],
                     .batch = x.dim[1],
@@ -447,7 +447,7 @@ static const OpField fields[] = { OP_OPTION(RnnLayerParams, reverse), { 0 } };
 
 #define LAYER                                                                                   \
     .shape = shape, .backward = backward, .forward = forward, .params = sizeof(RnnLayerParams), \
-    .fields = fields, .flags = OP_ANY_DEVICE | OP_FLOAT_INPUTS
+    .fields = fields, .flags = OP_ANY_DEVICE | OP_OF_PRODUCTS | OP_FLOAT_INPUTS
 #define SIMPLE_LAYER                                                                                      \
     .arity = 6, .optional = KEEP_INPUT(1) | KEEP_INPUT(4) | KEEP_INPUT(5), .keep = 0x3f | KEEP_OUTPUT(0), \
     LAYER
