@@ -170,6 +170,42 @@ static void masters_are_cast_together(void **state)
     tensor_scope_close(scope);
 }
 
+static double value_of(const Tensor *p)
+{
+    Tensor *x = tensor_to(tensor_detach((Tensor *)(uintptr_t)p), TENSOR_F32);
+    assert_true(tensor_item(tensor_max(x)) == tensor_item(tensor_min(x)));
+    return tensor_item(tensor_max(x));
+}
+
+/* A step without memory, wherever that is missed, has not been taken, or has been written back: the step that
+ * follows is the next one.  Each has arrays of its own, which are in no table yet; this test comes first,
+ * while the device has no memory for tables either. */
+static void masters_are_written_back_or_unchanged(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    bool failed = true, taken = false;
+    for (int64_t n = 1; failed; n++) {
+        Tensor *p = tensor_to_device(tensor_ones(SHAPE(3000), TENSOR_BF16), test_device());
+        Optimizer *opt = optim_sgd(TENSORS(tensor_requires_grad_(p, true)), 0.25, .momentum = 0.5);
+        tensor_set_grad(p, tensor_to_device(tensor_ones(SHAPE(3000), TENSOR_BF16), test_device()));
+        assert_int_equal(optim_set_master_weights(opt, true), 0);
+        assert_int_equal(tensor_debug_fail_device_allocation(test_device(), n, true), 0);
+        const int status = optim_step(opt);
+        failed = tensor_debug_allocation_failed(), taken = taken || (failed && !status);
+        assert_int_equal(tensor_debug_fail_device_allocation(test_device(), 0, false), 0);
+        assert_int_equal(tensor_error_code(), status ? TENSOR_ENOMEM : TENSOR_OK);
+        tensor_error_clear();
+        assert_true(value_of(p) == (status ? 1 : 0.75));
+        assert_int_equal(optim_step(opt), 0);
+        assert_true(value_of(p) == (status ? 0.75 : 0.375));
+        optim_free(opt);
+        assert_true(n < 200);
+    }
+    assert_true(taken);
+    tensor_scope_close(scope);
+}
+
 /* Of two dtypes: no kernel takes the list.  Behind it lies NULL, which nothing may read. */
 static Tensor *norms_on(const char *device, TensorDtype dtype, bool mixed, double ord, double bad)
 {
@@ -354,6 +390,7 @@ static void gradients_are_added_or_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masters_are_written_back_or_unchanged),
         cmocka_unit_test(every_rule_is_one_kernel),
         cmocka_unit_test(launches_do_not_grow),
         cmocka_unit_test(launches_do_not_grow_with_a_scaler),
