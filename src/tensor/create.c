@@ -79,8 +79,9 @@ static Tensor *deliver(const char *function, Tensor *host, int dtype)
     const Place *place = default_place();
     if (host->dtype == dtype && place == &cpu_place) return own(host);
     Tensor *x = new_tensor_as(function, shape_of(host), dtype, place);
-    bool failed = x && ((!on_host(place) && graph_wait(function, "copies from the host")) ||
-                        check_values(function, x, host) || raw_copy(x, host));
+    bool failed = x && host->numel &&
+                  ((!on_host(place) && graph_wait(function, "copies from the host")) ||
+                   check_values(function, x, host) || raw_copy(x, host));
     tensor_release(host);
     if (!failed) return own(x);
     tensor_release(x);

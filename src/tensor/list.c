@@ -67,10 +67,13 @@ int op_list_rule(const OpListRule *call)
     if (tensor_error_code()) return -1;
     if (!call || !call->rule || !call->step || !call->item)
         return fail(TENSOR_ENULL, "op_list_rule", "the call, its rule or its list is NULL");
-    const int all = call->count * call->arrays;
+    const int all = call->count * call->arrays, rows = call->row ? call->rows : 1;
+    if (rows < 1 || rows > OP_LIST_ROWS || call->numbers < 0 || call->numbers > OP_LIST_NUMBERS)
+        return fail(TENSOR_EVALUE, "op_list_rule", "%d rows of %d numbers: want 1 to %d of at most %d", rows,
+                    call->numbers, OP_LIST_ROWS, OP_LIST_NUMBERS);
     if (all <= 0) return 0;
-    if (call->arrays == 2 && call->item[0] && call->item[1] && call->item[0]->dtype != call->item[1]->dtype &&
-        strcmp(call->rule, "foreach_copy") == 0)
+    if (call->arrays == 2 && !call->skip && call->item[0] && call->item[1] &&
+        call->item[0]->dtype != call->item[1]->dtype && strcmp(call->rule, "foreach_copy") == 0)
         return cast_list(call);
     if (!are_alike(call->item, all)) return 0;
     const Place *place = call->item[0]->place;

@@ -47,7 +47,9 @@ static Tensor *numbers_from(Tensor *(*made)(void), Module *net, Tensor **in)
 static Tensor *powers(void) { return tensor_logspace(0, 1, 6, 2, TENSOR_F32); }
 static Tensor *steps(void)
 {
-    return tensor_mul(tensor_arange(0, 6, 1, TENSOR_I64), tensor_linspace(0, 1, 6, TENSOR_F32));
+    Tensor *all = tensor_mul(tensor_arange(0, 6, 1, TENSOR_I64), tensor_linspace(0, 1, 6, TENSOR_F32));
+    return tensor_cat(
+        TENSORS(all, tensor_arange(0, 0, 1, TENSOR_F32), tensor_logspace(0, 1, 0, 2, TENSOR_F32)), 0);
 }
 static Tensor *makes_powers(Module *net, Tensor **in) { return numbers_from(powers, net, in); }
 static Tensor *makes_steps(Module *net, Tensor **in) { return numbers_from(steps, net, in); }

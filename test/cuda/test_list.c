@@ -206,6 +206,30 @@ static void masters_are_written_back_or_unchanged(void **state)
     tensor_scope_close(scope);
 }
 
+/* A flag holds back a copy of one dtype; of two, no kernel reads it. */
+static void copies_heed_a_flag(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_BF16 };
+    TensorScope scope = tensor_scope_open();
+    Tensor *flag = tensor_to_device(tensor_ones(SHAPE(), TENSOR_BOOL), test_device());
+    for (int turn = 0; turn < 4; turn++) {
+        const bool two = turn % 2, skipped = turn / 2;
+        Tensor *item[] = { tensor_to_device(tensor_zeros(SHAPE(9), dtypes[two]), test_device()),
+                           tensor_to_device(tensor_ones(SHAPE(9), TENSOR_F32), test_device()) };
+        const OpListRule copy = { .function = "copy",
+                                  .rule = "foreach_copy",
+                                  .step = "x = g",
+                                  .arrays = 2,
+                                  .count = 1,
+                                  .item = item,
+                                  .skip = skipped ? flag : NULL };
+        assert_int_equal(op_list_rule(&copy), !(two && skipped));
+        assert_true(value_of(item[0]) == !skipped);
+    }
+    tensor_scope_close(scope);
+}
+
 /* Of two dtypes: no kernel takes the list.  Behind it lies NULL, which nothing may read. */
 static Tensor *norms_on(const char *device, TensorDtype dtype, bool mixed, double ord, double bad)
 {
@@ -395,6 +419,7 @@ int main(void)
         cmocka_unit_test(launches_do_not_grow),
         cmocka_unit_test(launches_do_not_grow_with_a_scaler),
         cmocka_unit_test(masters_are_cast_together),
+        cmocka_unit_test(copies_heed_a_flag),
         cmocka_unit_test(norms_of_lists),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
         cmocka_unit_test(casts_of_parameters_that_were_freed),

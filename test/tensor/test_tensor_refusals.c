@@ -115,10 +115,18 @@ static void lists(void)
     Tensor *x = tensor_ones(SHAPE(2), TENSOR_F64), *norms = NULL;
     const OpListRule empty = { .function = "f" }, no_step = { .function = "f", .rule = "r", .item = &x },
                      no_list = { .function = "f", .rule = "r", .step = "s" };
+    OpListRule call = { .function = "f", .rule = "r", .step = "s", .item = &x, .numbers = 13 };
     ANSWER(op_list_rule(NULL));
     ANSWER(op_list_rule(&empty));
     ANSWER(op_list_rule(&no_step));
     ANSWER(op_list_rule(&no_list));
+    ANSWER(op_list_rule(&call));
+    call.numbers = 12;
+    ANSWER(op_list_rule(&call));
+    call.row = x, call.rows = 41;
+    ANSWER(op_list_rule(&call));
+    call.rows = 0;
+    ANSWER(op_list_rule(&call));
     ANSWER(op_list_norm("f", TENSOR_LIST(NULL, 1), 2, &norms));
     ANSWER(op_list_norm("f", TENSORS(x), 2, NULL));
     ANSWER(op_list_norm("f", TENSORS(x), 2, &norms));
