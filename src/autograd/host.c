@@ -22,21 +22,31 @@ static int begin(const char *name, const Place *place)
     return 0;
 }
 
+/* The ops of a composed one record, so its operands and results are copied on the graph.  The forward of any
+ * other sees which operands are on it. */
+static Tensor *copied(const OpCall *c, Tensor *x, const Place *to)
+{
+    if (c->op->compose) return graph_ops.to_device(x, to->name);
+    Tensor *y = own(raw_carry(x, to));
+    if (y && y != x && on_graph(x)) y->flags |= FLAG_REQUIRES_GRAD;
+    return y;
+}
+
 int host_begin(OpCall *c, const Place *place, Tensor **copy)
 {
     if (begin(c->name, place)) return -1;
     for (int i = 0; i < c->n; i++) {
-        copy[i] = c->input[i] ? own(raw_carry(c->input[i], &cpu_place)) : NULL;
+        copy[i] = c->input[i] ? copied(c, c->input[i], &cpu_place) : NULL;
         if (c->input[i] && !copy[i]) return -1;
     }
     c->input = copy;
     return 0;
 }
 
-static int carry_back(Tensor **x, int n, const Place *place)
+static int carry_back(const OpCall *c, Tensor **x, int n, const Place *place)
 {
     for (int i = 0; i < n; i++)
-        if (!(x[i] = own(raw_carry(x[i], place)))) return -1;
+        if (!(x[i] = copied(c, x[i], place))) return -1;
     return 0;
 }
 
@@ -50,7 +60,7 @@ int host_end(OpCall *c, const Place *place, Tensor *const *inputs)
             break;
         }
     c->input = inputs;
-    return carry_back(c->output, c->outputs, place) || carry_back(c->extra, c->extras, place) ? -1 : 0;
+    return carry_back(c, c->output, c->outputs, place) || carry_back(c, c->extra, c->extras, place) ? -1 : 0;
 }
 
 /* The device of an entry's operands. */

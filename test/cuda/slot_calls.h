@@ -1,4 +1,5 @@
-/* slot_calls.h - what ops ask of a device: its kernels are called by way of functions that look on. */
+/* slot_calls.h - what ops ask of a device: its kernels are called by way of functions that look on, or that
+ * answer for one of them without a call. */
 #ifndef SLOT_CALLS_H
 #define SLOT_CALLS_H
 
@@ -16,6 +17,10 @@ typedef struct SlotCalls {
 } SlotCalls;
 
 static SlotCalls slot_calls;
+static struct {
+    KernelSlot slot; /* KERNEL_SLOTS: none */
+    int status;      /* KERNEL_DECLINED, ... */
+} slot_answer = { KERNEL_SLOTS, KERNEL_DONE };
 static const Device *watched; /* the device itself */
 static struct {
     const void *at;
@@ -60,11 +65,12 @@ static inline void look_at(KernelSlot slot, const void *args, size_t size)
     }
 }
 
-#define K(slot_, Args)                                           \
-    static int watch_##slot_(DeviceContext *context, Args *args) \
-    {                                                            \
-        look_at(SLOT_##slot_, args, sizeof *args);               \
-        return watched->slot_(context, args);                    \
+#define K(slot_, Args)                                                   \
+    static int watch_##slot_(DeviceContext *context, Args *args)         \
+    {                                                                    \
+        look_at(SLOT_##slot_, args, sizeof *args);                       \
+        if (slot_answer.slot == SLOT_##slot_) return slot_answer.status; \
+        return watched->slot_(context, args);                            \
     }
 KERNEL_LIST(K)
 LIST_KERNELS(K)

@@ -21,6 +21,7 @@ static int settle_there(OpCall *c, int64_t n, TensorShape line, Tensor **written
     const Tensor *index = op_input(c, 1);
     const IndexPlan plan = { .outer = 1, .n = n, .m = index->numel, .inner = 1, .shared = true };
     Tensor *last = last_writers(c, &plan, index, SHAPE(n));
+    if (!last) return -1;
     *written = tensor_reshape(tensor_ge_scalar(last, 0), line);
     *from = tensor_clamp(last, 0, 0x1p62);
     return *written && *from ? 0 : -1;

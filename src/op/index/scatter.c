@@ -46,10 +46,12 @@ static int mark(OpCall *c, int dim, const Tensor *index, Tensor *written, Tensor
 
 static int make_masks(OpCall *c, int dim, TensorShape x, Tensor *list, Tensor **written, Tensor **wins)
 {
-    Tensor *index = list ? own(raw_cast(list, TENSOR_I64)) : NULL;
+    Tensor *index = list ? host_copy(list, TENSOR_I64) : NULL;
     *written = zeros_on(x, TENSOR_BOOL, &cpu_place);
     *wins = index ? zeros_on(shape_of(index), TENSOR_BOOL, &cpu_place) : NULL;
-    return *written && *wins ? mark(c, dim, index, *written, *wins) : -1;
+    if (!*written || !*wins || mark(c, dim, index, *written, *wins)) return -1;
+    *written = carried(*written, list->place), *wins = carried(*wins, list->place);
+    return *written && *wins ? 0 : -1;
 }
 
 /* Where x is as large as index, but in dim, the last writer of each element; written is that as a mask of
@@ -61,7 +63,7 @@ static Tensor *find_writers(OpCall *c, int dim, Tensor **written)
     *written = zeros_on(shape_of(x), TENSOR_BOOL, x->place);
     Tensor *part = *written ? index_within(*written, index, dim) : NULL,
            *last = part ? last_writers(c, &plan, index, shape_of(part)) : NULL;
-    Tensor *some = tensor_ge_scalar(last, 0);
+    Tensor *some = last ? tensor_ge_scalar(last, 0) : NULL;
     return some && !raw_copy(part, some) ? last : NULL;
 }
 
