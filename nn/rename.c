@@ -9,7 +9,7 @@ typedef struct Match {
     struct {
         const char *at;
         size_t length;
-    } star[STARS];
+    } star[STARS + 1]; /* the last one has no text */
 } Match;
 
 /* Does the rule match what begins at `at`? */
@@ -48,7 +48,7 @@ static int apply(const NNRename *rule, const Match *m, char name[NN_PATH])
     size_t n = put(text, 0, name, (size_t)(m->begin - name));
     int star = 0;
     for (const char *c = rule->to; *c; c++) {
-        if (*c == '*' && star < STARS && m->star[star].at) {
+        if (*c == '*' && m->star[star].at) {
             n = put(text, n, m->star[star].at, m->star[star].length);
             star++;
         } else {

@@ -72,8 +72,7 @@ static int collect(AveragedModel *m, Module *module)
 AveragedModel *optim_averaged_model_args(OptimAveragedModelArgs args)
 {
     static const char function[] = "optim_averaged_model";
-    if (TENSOR_CHECK_OPTIONS(function, args, optim_averaged_model_defaults) || tensor_error_code())
-        return NULL;
+    if (TENSOR_CHECK_OPTIONS(function, args, optim_averaged_model_defaults)) return NULL;
     if (!args.module) return tensor_fail(TENSOR_ENULL, function, "the module is NULL"), NULL;
     if (args.ema_decay < 0 || args.ema_decay > 1 || (!isnan(args.ema_decay) && args.multi_avg_fn))
         return tensor_fail(TENSOR_EVALUE, function, "ema_decay %g%s: want one in [0, 1], or a function",

@@ -99,12 +99,12 @@ int lbfgs_try(Lbfgs *l, Tensor *d, double t, LbfgsPoint *point)
 
 /* ---- the direction --------------------------------------------------------------------------- */
 
-static int remember(Memory *m, Tensor *gradient, int most)
+/* (An error is aim's to tell: without y or s, ys is NaN.) */
+static void remember(Memory *m, Tensor *gradient, int most)
 {
     Tensor *y = tensor_sub(gradient, m->gradient), *s = tensor_mul_scalar(m->d, m->number.t);
     const double ys = dot(y, s);
-    if (tensor_error_code()) return -1;
-    if (!(ys > 1e-10) || most < 1) return 0;
+    if (!(ys > 1e-10) || most < 1) return;
     if (m->count == most) {
         m->count--;
         memmove(m->y, m->y + 1, (size_t)m->count * sizeof *m->y);
@@ -113,7 +113,6 @@ static int remember(Memory *m, Tensor *gradient, int most)
     }
     m->y[m->count] = y, m->s[m->count] = s, m->ro[m->count++] = 1 / ys;
     m->number.H_diag = ys / dot(y, y);
-    return tensor_error_code() ? -1 : 0;
 }
 
 static Tensor *direction(Memory *m, Tensor *gradient)
@@ -142,7 +141,7 @@ static int aim(Memory *m, const Lbfgs *l, Tensor *gradient)
 {
     const bool first = m->number.n_iter++ == 0;
     if (first) m->number.H_diag = 1, m->count = 0;
-    else if (remember(m, gradient, l->options->history_size)) return -1;
+    else remember(m, gradient, l->options->history_size);
     m->d = first ? tensor_neg(gradient) : direction(m, gradient);
     m->gradient = gradient;
     m->number.t = first ? fmin(1, 1 / norm(gradient, 1)) * l->options->lr : l->options->lr;

@@ -291,12 +291,12 @@ int inplace_take(const char *name, const char *writer, Tensor *x, Tensor *t, con
     return 0;
 }
 
-/* Will backward read the value to be overwritten?  A composed op may, whatever .keep says. */
+/* Will backward read the value to be overwritten?  The ops of a composed one may. */
 static bool backward_reads_target(const TensorOp *op, Tensor *const *inputs, int n)
 {
-    const bool unsaid = op->compose && !op->keep;
     for (int i = 0; i < n && !grad_off; i++)
-        if (on_graph(inputs[i]) && (unsaid || (keep_of_input(op, i, op->keep) & KEEP_INPUT(0)))) return true;
+        if (on_graph(inputs[i]) && (op->compose || (keep_of_input(op, i, op->keep) & KEEP_INPUT(0))))
+            return true;
     return false;
 }
 

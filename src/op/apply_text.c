@@ -59,8 +59,6 @@ static int apply_text(const char *name, Tensor *const *inputs, int n, const char
     if (!op) return fail(TENSOR_EVALUE, function, "there is no op \"%.60s\" in this program", name);
     if ((!inputs && n > 0) || (!outputs && count > 0))
         return fail(TENSOR_ENULL, op->name, "the array of %s is NULL", inputs ? "results" : "inputs");
-    if (op->params > CALL_PARAMS)
-        return fail(TENSOR_EVALUE, op->name, "its parameters take more than %d bytes", CALL_PARAMS);
     Tensor *all[OP_MAX_INPUTS] = { NULL };
     const int given = with_optional(op, inputs, n, all);
     const OptionFault fault = options_read(op, &at, 0, params, &room, &option, &length);

@@ -23,31 +23,34 @@ static int copy_here(Tensor *dst, const Tensor *src)
     return NEED_KERNEL("copy", dst->place, copy, &args);
 }
 
+typedef struct Span {
+    const char *begin, *end;
+} Span;
+
 /* The bytes between which x's elements lie. */
-static void span(const Tensor *x, const char **begin, const char **end)
+static Span span(const Tensor *x)
 {
-    const char *first = x->data, *last = x->data;
+    Span s = { x->data, x->data };
     int64_t size = (int64_t)dtype_size(x->dtype);
     for (int i = 0; i < x->ndim; i++) {
         int64_t reach = (x->shape[i] - 1) * x->stride[i] * size;
-        if (reach < 0) first += reach;
-        else last += reach;
+        if (reach < 0) s.begin += reach;
+        else s.end += reach;
     }
-    *begin = first, *end = last + size;
+    s.end += size;
+    return s;
 }
 
 /* Would writing dst change elements of src before they are read?  Not if both are the same elements in the
  * same order. */
 static bool interferes(const Tensor *dst, const Tensor *src)
 {
-    const char *a, *a_end, *b, *b_end;
     if (dst->storage != src->storage) return false;
     if (dst->data == src->data && dst->dtype == src->dtype && shape_equal(shape_of(dst), shape_of(src)) &&
         memcmp(dst->stride, src->stride, (size_t)dst->ndim * sizeof *dst->stride) == 0)
         return false;
-    span(dst, &a, &a_end);
-    span(src, &b, &b_end);
-    return a < b_end && b < a_end;
+    const Span a = span(dst), b = span(src);
+    return a.begin < b.end && b.begin < a.end;
 }
 
 static Tensor *copy_as(const Tensor *x, int dtype)

@@ -226,7 +226,6 @@ static const TensorOp op_index_reduce = {
     .arity = 3,
     .gradient = "mean: dx = dy / count, dsource = that at the index; prod: dy times the others; amax, amin: "
                 "shared evenly by ties",
-    .keep = KEEP_INPUT(0), /* for the form in place: it saves the operand that it overwrites */
     .no_grad_inputs = KEEP_INPUT(1),
     PARAMS(TensorReduceIntoArgs, tensor_reduce_into_defaults, fields),
     .compose = index_compose,

@@ -171,7 +171,6 @@ const TensorOp op_renorm = {
     .summary = "slices along dim scaled down to |x|_p = maxnorm where they are longer",
     ONE,
     .params = sizeof(RenormParams),
-    .keep = KEEP_INPUT(0), /* for the form in place: it saves the operand that it overwrites */
     .fields = renorm_fields,
     .gradient = "n = |x|_p + 1e-7, s = maxnorm / n where |x|_p > maxnorm: dx = s g - s / n sum(g x) sign(x) "
                 "(|x| / |x|_p)^(p - 1); else g",

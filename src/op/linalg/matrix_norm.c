@@ -30,8 +30,8 @@ static int shape(OpCall *c)
     if (check_ord(c, p->ord)) return -1;
     if (x->ndim < 2) return op_fail(c, TENSOR_ESHAPE, "%s: want a matrix", S(x));
     p->dim1 = call_dim(c, p->dim1, shape_of(x));
-    p->dim2 = p->dim1 < 0 ? -1 : call_dim(c, p->dim2, shape_of(x));
-    if (p->dim2 < 0) return -1;
+    p->dim2 = call_dim(c, p->dim2, shape_of(x));
+    if (p->dim1 < 0 || p->dim2 < 0) return -1;
     if (p->dim1 == p->dim2) return op_fail(c, TENSOR_EVALUE, "%s: dim %d is named twice", S(x), p->dim1);
     const bool rows = size == 2 || isinf(size), columns = size == 1 || size == 2; /* what the extreme is of */
     if (p->ord < 0 && ((rows && x->shape[p->dim1] == 0) || (columns && x->shape[p->dim2] == 0)))
