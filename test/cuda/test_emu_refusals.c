@@ -50,8 +50,28 @@ static void read_late(Tensor *target, TensorShape shape)
     nn_metric_free(m);
 }
 
+/* Classes instead of scores. */
+static void read_classes(Tensor *output, Tensor *target)
+{
+    Metric *m = nn_metric_f1(3);
+    nn_metric_update(m, there(output), there(target));
+    nn_metric_compute(m);
+    nn_metric_free(m);
+}
+
+static Tensor *i64(int64_t a, int64_t b)
+{
+    return tensor_from_data((int64_t[]){ a, b }, SHAPE(2), TENSOR_I64);
+}
+
 static void metrics(void)
 {
+    ANSWER(read_classes(i64(0, 3), i64(0, 1)));
+    ANSWER(read_classes(i64(-1, 3), i64(0, 1)));
+    ANSWER(read_classes(i64(0, 2), i64(0, 3)));
+    ANSWER(read_classes(i64(0, 3), i64(0, 3)));
+    ANSWER(read_classes(i64(0, 3), i64(0, -100)));
+    ANSWER(read_classes(i64(0, 1), tensor_from_data((double[]){ 0, 1.5 }, SHAPE(2), TENSOR_F64)));
     ANSWER(read_late(tensor_full(SHAPE(2), 3, TENSOR_I64), SHAPE(2, 3)));
     ANSWER(read_late(tensor_full(SHAPE(2), -1, TENSOR_I64), SHAPE(2, 3)));
     ANSWER(read_late(tensor_full(SHAPE(2), 2, TENSOR_I64), SHAPE(2, 3)));

@@ -245,6 +245,7 @@ static void dicts(void)
     ANSWER(load((TensorDict){ .count = 1, .item = eight }, NN_NAMES(NN_RENAME(STARS8, "weight")), true));
     ANSWER(load_eighth(NN_NAMES(NN_RENAME("0." STARS7, "1." STARS7))));
     ANSWER(load_eighth(NN_NAMES(NN_RENAME(STARS8, STARS8))));
+    ANSWER(load_eighth(NN_NAMES(NN_RENAME(STARS8, STARS8 ".*"))));
     ANSWER(load((TensorDict){ .count = 1, .item = nine }, NN_NAMES(NN_RENAME(STARS8 ".*", "weight")), true));
     ANSWER(load((TensorDict){ .count = 1, .item = both }, NN_NAMES(NN_RENAME("weight", fits)), false));
     ANSWER(load((TensorDict){ .count = 1, .item = both }, NN_NAMES(NN_RENAME("weight", over)), false));
