@@ -51,7 +51,7 @@ $(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) \
 $(call suites,asan,asan/build,env TAPEGRAD_SHARD=2/4 build/asan/test/,$(SHARED_ASAN))
 $(call add_step,asan/test_resume,asan/build,env TAPEGRAD_KILLS=20 build/asan/test/test_resume)
 $(call add_step,asan/test_gpt_autocast,asan/build,env TAPEGRAD_STEPS=20 build/asan/test/test_gpt_autocast)
-$(call add_step,asan/test_ops_threads,asan/build,env TAPEGRAD_SHARD=1/8 build/asan/test/test_ops_threads)
+$(call add_step,asan/test_ops_threads,asan/build,env TAPEGRAD_SHARD=1/16 build/asan/test/test_ops_threads)
 LONG_GCC  := test_ops_memory:6 test_ops_threads:4 test_golden:2 test_accuracy test_ops_layout:2 test_faults
 $(call suites,gcc,gcc/build,build/test/,$(LONG_GCC) $(call without,$(LONG_GCC),$(SUITES)))
 $(call suites,tsan,tsan/build,build/tsan/test/,$(filter-out test_conv_blocks,$(TSAN_SUITES)))
@@ -75,8 +75,6 @@ $(call add_step,cuda/kit,cuda/gpu_check,test/kit/suites.sh build)
 # One order of threads in full, the others over a part of the ops.
 $(call suites,cuda,cuda/emu,env $(FORWARD) build/test/,test_device:3 $(filter-out test_cuda test_device \
   test_own_rows,$(DEVICE_SUITES)))
-# Each row is compiled, twice, which takes a third of a second.
-$(call add_step,cuda/test_own_rows,cuda/emu,env TAPEGRAD_SHARD=1/8 $(FORWARD) build/test/test_own_rows)
 # The suites that any device must pass, on the emulated one, as tools/gpu_check.sh runs them on cuda:0.
 ON_EMU := env TAPEGRAD_TEST_DEVICE=emu:0 $(FORWARD)
 $(call add_step,cuda/test_golden,cuda/emu,$(ON_EMU) build/test/test_golden)

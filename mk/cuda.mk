@@ -102,9 +102,12 @@ $(B)/emu/%.o: src/cuda/%.cu $(EMU_RUNTIME) $(B)/flags.emu ; $(EMU_CU)
 $(B)/emu/units/%.o: $(B)/units/%.cu $(EMU_RUNTIME) $(B)/flags.emu ; $(EMU_CU)
 # What the libraries do is checked as what kernels do.
 $(B)/emu/library/%.o: EMU_CHECK = $(EMU_CHECKED).pch $(EMU_SAN)
+$(B)/emu/library/%.o: EMU_LEVEL = $(if $(EMU_SAN),$(filter -O%,$(EMU_OPT)),-O2)
 $(B)/emu/library/nvrtc.o: EMU_CHECK += -DCUEMU_CXX='"$(CLANGXX)"'
 $(B)/emu/%.o: EMU_CHECK = .pch
-$(B)/emu/%.o: test/cuemu/%.cpp $(EMU_RUNTIME) $(B)/flags.emu ; $(EMU_COMPILE)-O2$(EMU_CHECK) -O2
+$(B)/emu/%.o: EMU_LEVEL = -O2
+$(B)/emu/%.o: test/cuemu/%.cpp $(EMU_RUNTIME) $(B)/flags.emu
+	$(EMU_COMPILE)$(EMU_LEVEL)$(EMU_CHECK) $(EMU_LEVEL)
 $(B)/libtapegrad_emu.so: $(EMU_OBJECTS) test/cuemu/export.map
 	@echo "  LD   $@"; $(CLANGXX) -shared $(EMU_OBJECTS) $(EMU_SAN) -lpthread -ldl -o $@ \
 	    -Wl,--version-script=test/cuemu/export.map $(if $(EMU_SAN),,-Wl,-z,defs) \

@@ -53,11 +53,16 @@ CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base) \
 # Programs are linked with the library that they run: its thread-local variables need no call.
 TLS       := -ftls-model=initial-exec
 UNDEFINED := undefined -fno-sanitize-recover=all
-ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(UNDEFINED) -DNO_UNROLL $(TLS)" \
+# What is undefined ends the program where it stands, and AddressSanitizer says where: to compile what reports
+# it takes a fifth longer.
+TRAPPING  := undefined -fsanitize-trap=undefined
+ASAN      := $(CHECKED) B=build/asan SAN="-fsanitize=address,$(TRAPPING) -DNO_UNROLL $(TLS)" \
              EMU_SAN=-fsanitize=address EMU_OPT=-O0 EMU_UNITS=1
 UBSAN     := $(CHECKED) B=build/ubsan SAN="-fsanitize=$(UNDEFINED) -DNO_UNROLL"
 TSAN      := $(CHECKED) B=build/tsan SAN="-fsanitize=thread -DNO_UNROLL $(TLS)" EMU_SAN=-fsanitize=thread \
              EMU_OPT=-O0 EMU_UNITS=1
+# What was freed stays in the cache, not in 256 MB: suites take two thirds of the time.
+export ASAN_OPTIONS ?= handle_sigill=1:quarantine_size_mb=2:thread_local_quarantine_size_kb=256
 ASAN_SUITES  := $(filter-out test_nn_memory,$(SUITES))
 # BLIS's barriers are in code that is not instrumented: a race within it says nothing.
 export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1

@@ -140,11 +140,13 @@ for cc in $compilers; do
     openmp=
     ! printf 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o openmp 2>/dev/null || openmp=-fopenmp
     [ "$openmp" ] || echo "callsite_variants: $cc has no OpenMP here; its threads are not tried"
-    for level in -O0 -O2; do for dwarf in -gdwarf-2 -gdwarf-3 -gdwarf-4 -gdwarf-5; do
+    for level in -O0 -O2; do
         objects "$cc" "$level $openmp"
-        $cc $level $dwarf program.c helper.c lib.a $openmp -lz -o static
-        check "$cc $level $dwarf static" ./static "$full"
-    done; done
+        for dwarf in -gdwarf-2 -gdwarf-3 -gdwarf-4 -gdwarf-5; do
+            $cc $level $dwarf program.c helper.c lib.a $openmp -lz -o static
+            check "$cc $level $dwarf static" ./static "$full"
+        done
+    done
     user="$cc -O1 -g program.c helper.c"
     links="-pie|-no-pie|-Wl,--gc-sections -ffunction-sections|-gz=zlib"
     [ "$cc" = clang ] || links="$links|-static"             # clang's OpenMP has no archive

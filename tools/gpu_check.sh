@@ -147,7 +147,7 @@ by_cudnn() {
 
 gpt() {
     gpt_failed=$failed
-    for batch in $(sized "32 16 8" "4 2"); do # what fits
+    for batch in $(sized "32 16 8" "2 1"); do # what fits
         case=gpt2_bf16_step_${batch}x$(sized 1024x768x12x12x50257 8x16x2x1x32)
         if compare "GPT-2, batch $batch" 150 "$case" eager GRAPH=0 eager=1.5 memory=1; then
             failed=$gpt_failed
@@ -172,7 +172,7 @@ speed() {
         compare "$case" 90 "$case" "eager" GRAPH=0 eager=1.3 memory=1
         compare "$case, captured" 180 "$case" "eager graph reduced" GRAPH=1 eager=1.3 graph=1 reduced=1
     done
-    case=$(sized lstm_step $small)
+    case=$(sized lstm_step chain20_both)
     compare "LSTM: $case" 90 "$case" "eager" GRAPH=0 eager=1.3 memory=1
     compare "LSTM: $case, captured" 90 "$case" "eager graph" GRAPH=1 eager=1.3 graph=1
     case=resnet50_bf16_step_$(sized 128x224x64 2x32x1)
@@ -193,7 +193,7 @@ speed() {
 
 # ---- bit for bit, and what ends a capture --------------------------------------------------------------
 if has_stage capture; then
-    for name in test_graph test_graph_ends; do
+    for name in test_graph $(sized test_graph_ends ""); do
         step "captured against eager: ${name#test_}" 120 "$suites" "$name"
     done
 fi
