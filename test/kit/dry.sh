@@ -54,7 +54,7 @@ captured +ok .* x eager .* x graph .* x reduced
 ^add, 8192 bytes +(ok|below) .* of the copy rate
 ^AdamW, 8192 bytes +(ok|below) .* of its memory
 by TAPEGRAD_CUDNN +ok +0: .* all:
-^captured against eager: graph_ends +ok
+^captured against eager: graph +ok
 ^sanitizer: memcheck +ok
 ^sanitizer: racecheck +ok
 ^sanitizer: synccheck +ok
