@@ -83,6 +83,8 @@ static int stretches_of(const ConvArgs *a, int64_t first, int64_t n, Stretch *s)
     return count;
 }
 
+enum { ROWS_AHEAD = 8 };
+
 typedef uint32_t Bits32 __attribute__((may_alias));
 typedef uint64_t Bits64 __attribute__((may_alias));
 

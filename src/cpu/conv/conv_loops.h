@@ -67,12 +67,15 @@ static void N(fold_run)(const Run *r, int64_t w, T *x, int64_t first, T *in)
 }
 
 /* Lines of y, of which one begins at row i, column j; the tap reads columns [from, to) of them inside of x's.
- */
+ * Rows that windows skip hide from the CPU which come next: those are fetched ahead. */
 static void N(unfold_lines)(const ConvArgs *a, const T *x, const Tap *t, int64_t i, int64_t j, int64_t n,
                             int64_t from, int64_t to, T *out)
 {
+    const bool skips = a->stride_h > (a->kh - 1) * a->dilation_h + 1;
     for (; n > 0; i++, j = 0) {
         const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + t->row;
+        for (int64_t q = 0; skips && q < a->w; q += 64 / (int64_t)sizeof(T))
+            __builtin_prefetch(x + (y + ROWS_AHEAD * a->stride_h) * a->w + q);
         if (y < 0 || y >= a->h) memset(out, 0, (size_t)count * sizeof(T));
         else N(unfold_row)(x + y * a->w, a->stride_w, t->column, j, count, from, to, out);
         out += count, n -= count;

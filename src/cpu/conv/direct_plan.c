@@ -331,13 +331,15 @@ static bool dtype_taken(const ConvArgs *a)
  * where few pixels are summed, too. */
 bool direct_takes(const ConvArgs *a, DirectPass pass)
 {
-    enum { LEAST_CHANNELS = 8, MANY_CHANNELS = 16, LEAST_PIXELS = 100 };
+    enum { LEAST_CHANNELS = 8, MANY_CHANNELS = 16, LEAST_PIXELS = 100, PANEL_PIXELS = 128 };
     const int64_t in = a->in / a->groups, out = a->out / a->groups, pixels = a->od * a->oh * a->ow;
     const int64_t vectors = a->d * a->h * (a->w + 2 * a->pad_w + a->kw * a->dilation_w) * a->stride_w;
     const bool point = a->kd * a->kh * a->kw == 1;
     if (kernel_here()->lanes == 0 || a->batch == 0 || !dtype_taken(a)) return false;
     if (vectors >= INT_MAX || vectors == 0 || pixels == 0) return false;
     if (is_depthwise(a)) return a->in >= LEAST_CHANNELS && !point;
+    /* One tap with a stride, whose pixels fill a panel: a product converts only those that are read. */
+    if (point && a->dtype == TENSOR_F32 && pixels >= PANEL_PIXELS) return false;
     if (pass == DIRECT_GRAD_WEIGHT ? a->batch * pixels < LEAST_PIXELS : pass == DIRECT_GRAD_INPUT && point)
         return false;
     return in >= MANY_CHANNELS || (in >= LEAST_CHANNELS && out >= LEAST_CHANNELS);
