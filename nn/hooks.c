@@ -113,7 +113,7 @@ static int add_everywhere(int kind, NNHookFn fn, void *ctx, const char *function
     if (!fn) return tensor_fail(TENSOR_ENULL, function, "the hook is NULL");
     pthread_mutex_lock(&lock);
     const int id = append(&everywhere, &everywhere_count, (Hook){ kind, 0, fn, ctx });
-    any_everywhere = everywhere_count > 0;
+    any_everywhere = true;
     pthread_mutex_unlock(&lock);
     return id < 0 ? tensor_fail(TENSOR_ENOMEM, function, "out of memory") : id;
 }

@@ -89,7 +89,6 @@ const char *tensor_status_text(TensorStatus code)
 void tensor_error_clear(void)
 {
     error.code = TENSOR_OK;
-    error.text[0] = 0;
     free(error.longer), error.longer = NULL;
 }
 

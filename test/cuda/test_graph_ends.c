@@ -35,6 +35,47 @@ static Tensor *copies_from_the_host(Module *net, Tensor **in)
     return small_loss(net, in);
 }
 
+static Tensor *copies_out(Module *net, Tensor **in)
+{
+    float value;
+    Tensor *loss = small_loss(net, in);
+    waits += tensor_copy_to(loss, &value, sizeof value) == 0 && value > 0;
+    return loss;
+}
+
+static Tensor *moves_to_the_host(Module *net, Tensor **in)
+{
+    Tensor *loss = small_loss(net, in), *here = tensor_to_device(loss, "cpu");
+    waits += tensor_item(here) > 0;
+    return loss;
+}
+
+static Tensor *seeds(Module *net, Tensor **in)
+{
+    tensor_manual_seed(1);
+    return small_loss(net, in);
+}
+
+static Tensor *sets_a_state(Module *net, Tensor **in)
+{
+    tensor_set_rng_state(tensor_get_rng_state());
+    return small_loss(net, in);
+}
+
+static Tensor *records_an_event(Module *net, Tensor **in)
+{
+    TensorEvent *event = tensor_event(test_device(), false);
+    waits += tensor_event_record(event) == 0 && tensor_event_synchronize(event) == 0;
+    tensor_event_free(event);
+    return small_loss(net, in);
+}
+
+static Tensor *copies_beside(Module *net, Tensor **in)
+{
+    TENSOR_COPY_STREAM(test_device())(void) 0;
+    return small_loss(net, in);
+}
+
 /* On the device, by a kernel or a copy. */
 static Tensor *numbers_from(Tensor *(*made)(void), Module *net, Tensor **in)
 {
@@ -44,6 +85,7 @@ static Tensor *numbers_from(Tensor *(*made)(void), Module *net, Tensor **in)
     return small_loss(net, in);
 }
 
+static Tensor *row(void) { return tensor_from_data((float[]){ 1, 2, 3, 4, 5, 6 }, SHAPE(6), TENSOR_F32); }
 static Tensor *powers(void) { return tensor_logspace(0, 1, 6, 2, TENSOR_F32); }
 static Tensor *steps(void)
 {
@@ -52,6 +94,7 @@ static Tensor *steps(void)
         TENSORS(all, tensor_arange(0, 0, 1, TENSOR_F32), tensor_logspace(0, 1, 0, 2, TENSOR_F32)), 0);
 }
 static Tensor *makes_powers(Module *net, Tensor **in) { return numbers_from(powers, net, in); }
+static Tensor *makes_row(Module *net, Tensor **in) { return numbers_from(row, net, in); }
 static Tensor *makes_steps(Module *net, Tensor **in) { return numbers_from(steps, net, in); }
 
 static Tensor *waits_for_the_device(Module *net, Tensor **in)
@@ -78,6 +121,13 @@ static void waits_end_a_capture(void **state)
         { draws_on_the_host, "tensor_randn_like (", "draws numbers on the host" },
         { copies_from_the_host, "to_device (", "copies from the host" },
         { makes_powers, "tensor_logspace (", "copies from the host" },
+        { makes_row, "tensor_from_data (", "copies from the host" },
+        { copies_out, "tensor_copy_to (", "copies to the host" },
+        { moves_to_the_host, "to_device (", "copies to the host" },
+        { seeds, "tensor_manual_seed (", "seeds a generator" },
+        { sets_a_state, "tensor_set_rng_state (", "sets a generator's state" },
+        { records_an_event, "tensor_event_record (", "uses an event" },
+        { copies_beside, "tensor_copy_stream_begin (", "copies" },
         { waits_for_the_device, "tensor_synchronize (", "waits" },
         { computes_on_the_host, "tensor_det (", "is computed by the host" },
     };
@@ -104,7 +154,7 @@ static void waits_end_a_capture(void **state)
         end(&r), end(&eager);
         tensor_scope_close(scope);
     }
-    assert_true(waits > 0);
+    assert_int_equal(waits, 4 * 2 * 8); /* all that read or wait, eager and captured */
 }
 
 /* Numbers that count up are made on the device: nothing ends the capture. */

@@ -45,6 +45,7 @@ static void test_tensors_by_place_and_shape(void **unused)
     assert_true(view && small);
     assert_int_equal(bytes, 3 * 500 * 100 * 8 + 10 * 8); /* the view's memory is counted once */
     assert_line("cpu: ");
+    assert_line("\n          MB   count  what\n");
     assert_line("       1.200       3  f64 [500, 100], made at ");
     assert_line("       0.000       1  f64 [100, 500], made at ");
     assert_line("i64 [10], made at ");
