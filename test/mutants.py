@@ -48,7 +48,9 @@ EARLY = ["test_ops", "test_ops_grad", "test_tape", "test_golden"]  # every op pa
 # Not run: suites of src/cpu, which is not mutated, and one that needs a GPU.  Run for survivors alone: SLOW.
 ELSEWHERE = {"test_gemm", "test_vecmath", "test_cuda"}
 EMULATED = [path.stem for path in pathlib.Path("test/cuda").glob("test_*.c") if path.stem not in ELSEWHERE]
-SLOW = ["test_faults", "test_resume", "test_accuracy", "test_ops_memory", "test_ops_threads", *EMULATED]
+ON_EMU = ["emu/test_golden", "emu/test_ops"]  # as CI runs them there
+SLOW = ["test_faults", "test_resume", "test_accuracy", "test_ops_memory", "test_ops_threads"]
+SLOW += [*EMULATED, *ON_EMU]
 # Leaks are found by LeakSanitizer, preloaded.  These suites bring a malloc of their own, or fork, and hang.
 LEAK_CHECKER = subprocess.check_output(["gcc", "-print-file-name=liblsan.so"], text=True).strip()
 NO_LEAK_CHECK = {"test_nn_memory", "test_fork", *EMULATED}
@@ -182,32 +184,34 @@ def make_traced():
 
 
 def program(suite):
-    folder, _, name = suite.rpartition("/")
-    return os.path.join("build", folder, "test", name)
+    where, _, name = suite.rpartition("/")
+    return os.path.join("build", "asan" if where == "asan" else "", "test", name)
 
 
 def start(suite, scratch, spent):
     """A suite that eats memory, disk or time fails.  Where `spent` is not known yet, there is no mutant."""
-    folder, _, name = suite.rpartition("/")
+    where, _, name = suite.rpartition("/")
 
     def limits():
         resource.setrlimit(resource.RLIMIT_CPU, (20 + int(5 * (spent or 200)),) * 2)
-        if not folder:
+        if where != "asan":
             resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     env = dict(os.environ, TMPDIR=scratch, CUEMU_ORDER="fwd")
-    if folder:  # the shadow memory of AddressSanitizer is data, too
+    if where == "asan":  # its shadow memory is data, too
         env["ASAN_OPTIONS"] = "hard_rss_limit_mb=8192"
+    if where == "emu":
+        env["TAPEGRAD_TEST_DEVICE"] = "emu:0"
     if not spent:
-        env["LD_LIBRARY_PATH"] = "build/asan/plain" if folder else "build/traced"
-        env["ENTERED"] = os.path.join(scratch, name)
+        env["LD_LIBRARY_PATH"] = "build/asan/plain" if where == "asan" else "build/traced"
+        env["ENTERED"] = os.path.join(scratch, where + name)
         open(env["ENTERED"], "w").close()
         os.chmod(env["ENTERED"], 0o666)
-    if not folder and name not in NO_LEAK_CHECK:
+    if not where and name not in NO_LEAK_CHECK:
         env.update(LD_PRELOAD=LEAK_CHECKER, LSAN_OPTIONS="allocator_may_return_null=1")
-    out = open(os.path.join(FOLDER, f"{folder}{name}.log"), "w")
+    out = open(os.path.join(FOLDER, f"{where}{name}.log"), "w")
     return subprocess.Popen(program(suite), cwd=TREE, env=env, stdout=out, stderr=out, preexec_fn=limits)
 
 
@@ -232,8 +236,8 @@ def first_to_fail(suites, known):
                 failed = suite + (" (too long)" if late else "")
             elif suite not in seconds:
                 seconds[suite] = time.time() - began
-                if "/" not in suite:
-                    marks = open(os.path.join(scratch.name, suite), "rb").read()
+                if "asan/" not in suite:
+                    marks = open(os.path.join(scratch.name, suite.replace("/", "")), "rb").read()
                     known["entered"][suite] = [m.start() for m in re.finditer(b"\1", marks)]
     for _, process, _ in running:
         process.kill()
@@ -289,7 +293,7 @@ def entering(suites, mutant, known):
     offsets = {o for o, place in functions().items() if place == (mutant["file"], begin)}
     if not body or not offsets:
         return suites
-    return [s for s in suites if offsets & set(known["entered"][s.rpartition("/")[2]])]
+    return [s for s in suites if offsets & set(known["entered"][s.removeprefix("asan/")])]
 
 
 def copied(name):
@@ -324,6 +328,7 @@ def in_order(name, seconds):
     words = set(re.split(r"[/_.]", name))
     above = name.startswith(("nn/", "optim/", "train/", "src/io/"))
     rooms = {path.stem: path.parent.name for path in pathlib.Path(TREE).glob("test/*/test_*.c")}
+    rooms |= {suite: "op" for suite in ON_EMU}
 
     def rank(suite):
         spent = seconds.get(suite, 1)
