@@ -8,6 +8,9 @@
 #include "optim.h"
 #include "rules/grad_scaler.h"
 
+#define TEXT_(...) #__VA_ARGS__
+#define TEXT(...) TEXT_(__VA_ARGS__)
+
 typedef struct Noted { /* per optimizer, since the last update */
     const Optimizer *opt;
     Tensor *found; /* f32 of rank 0: 1 where a gradient is not finite */
@@ -119,13 +122,29 @@ static TensorList gradients(const char *function, const Optimizer *opt)
     return TENSOR_LIST(grad, n);
 }
 
-static Tensor *unscale(const GradScaler *s, TensorList grads)
+/* Of the largest gradient: found, and the inverse of the scale; by one launch where there is a kernel. */
+static int look(const GradScaler *s, const char *function, Tensor *most, Tensor **found, Tensor **inverse)
 {
-    Tensor *most = tensor_amax(tensor_foreach_norm(grads, (double)INFINITY));
-    Tensor *found = tensor_to(tensor_logical_not(tensor_isfinite(most)), TENSOR_F32);
-    Tensor *inverse = tensor_to(tensor_reciprocal(tensor_to(s->scale, TENSOR_F64)), TENSOR_F32);
-    found = tensor_to_device(found, tensor_device(s->scale));
-    return found && tensor_foreach_mul_(grads, inverse) == 0 ? found : NULL;
+    if (most && tensor_dtype(most) == TENSOR_F64) most = tensor_sub(most, most); /* finite in f32, too */
+    most = tensor_to_device(tensor_to(most, TENSOR_F32), tensor_device(s->scale));
+    Tensor *item[] = { tensor_empty_like(s->scale), most, s->scale, tensor_empty_like(s->scale) };
+    const OpListRule call = { .function = function,
+                              .rule = "grad_scaler_found",
+                              .step = TEXT(grad_scaler_found_STEP),
+                              .arrays = 4,
+                              .count = 1,
+                              .item = item };
+    const int done = item[3] ? op_list_rule(&call) : -1;
+    *found = done ? item[0] : tensor_to(tensor_logical_not(tensor_isfinite(most)), TENSOR_F32);
+    *inverse = done ? item[3] : tensor_reciprocal(s->scale);
+    return done < 0 || !*found || !*inverse ? -1 : 0;
+}
+
+static Tensor *unscale(const GradScaler *s, const char *function, TensorList grads)
+{
+    Tensor *found, *inverse, *most = tensor_amax(tensor_foreach_norm(grads, (double)INFINITY));
+    return !look(s, function, most, &found, &inverse) && tensor_foreach_mul_(grads, inverse) == 0 ? found
+                                                                                                  : NULL;
 }
 
 static int note(GradScaler *s, const char *function, const Optimizer *opt)
@@ -138,7 +157,8 @@ static int note(GradScaler *s, const char *function, const Optimizer *opt)
     const char *outer = tensor_compose_begin(function);
     const TensorList grads = gradients(function, opt);
     Tensor *found = NULL;
-    if (!tensor_error_code() && begin(s, tensor_device(grads.item[0])) == 0) found = unscale(s, grads);
+    if (!tensor_error_code() && begin(s, tensor_device(grads.item[0])) == 0)
+        found = unscale(s, function, grads);
     if (found) more[s->count++] = (Noted){ opt, tensor_retain(found), false };
     free((void *)(uintptr_t)grads.item);
     tensor_compose_end(outer);
@@ -176,8 +196,6 @@ int optim_scaler_step(GradScaler *s, Optimizer *opt)
 /* ---- the next scale -------------------------------------------------------------------------- */
 
 #define NAME(name) #name,
-#define TEXT_(...) #__VA_ARGS__
-#define TEXT(...) TEXT_(__VA_ARGS__)
 static const OptimRule rule = { .name = "grad_scaler",
                                 .step = TEXT(grad_scaler_STEP),
                                 .number = { grad_scaler_NUMBERS(NAME) },

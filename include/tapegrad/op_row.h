@@ -195,16 +195,18 @@ TAPEGRAD_API Tensor *op_formula(const char *function, const char *text, const Op
 
 /* op_list_rule - applies a rule to the elements of `count` lists of tensors, in one call of their device: the
  *   rule assigns x, its gradient and the states.  item[i * arrays + j] is x for j = 0, the gradient for j =
- *   1, then the states; all dense, of one floating dtype, on one device; the rule "foreach_copy",
- *   x = gradient, takes two dtypes unless there is a skip.  The numbers are on the host, or in
- *   number_there, a dense tensor on the device (f64 for f64 tensors, else f32).  row: an i64 of one element
- *   on the device, which picks one of `rows` rows of OP_LIST_NUMBERS numbers each, at most OP_LIST_ROWS.
+ *   1, then the states; all of one floating dtype, on one device, those of a list in one order of dims and
+ *   without gaps; the rule "foreach_copy", x = gradient, takes two dtypes unless there is a skip.  The
+ *   numbers are on the host, or in number_there, a dense tensor on the device (f64 for f64 tensors, else
+ *   f32).  row: an i64 of one element on the device, which picks one of `rows` rows of OP_LIST_NUMBERS
+ *   numbers each, at most OP_LIST_ROWS.
  *   skip: a bool of one element on the device; if true, nothing changes.  Not recorded.
- *   Returns 1; or 0, having done nothing: do it by loops or ops, because the tensors are on the CPU, are not
- *   dense or alike, or the device has no kernel for a rule of that name and text; or -1: an error.  ready:
- *   does nothing but ensure that the same call later returns 1 unless the device fails.
+ *   Returns 1; or 0, having done nothing: do it by loops or ops, because the tensors are on the CPU, do not
+ *   lie so, or the device has no kernel for a rule of that name and text; or -1: an error.  ready: does
+ *   nothing but ensure that the same call later returns 1 unless the device fails.
  * op_list_norm - the norm of each of n tensors, (sum |x|^ord)^(1/ord), as a vector [n], f64 for f64 tensors,
- *   else f32; returns as op_list_rule.
+ *   else f32.  The tensors may have any layout and floating dtypes: a call for each dtype, and a copy of each
+ *   with gaps; returns as op_list_rule.
  *   EDEVICE: the device failed.  EVALUE: more rows or numbers than these.  ENULL, ENOMEM. */
 enum { OP_LIST_NUMBERS = 12, OP_LIST_ROWS = 40 };
 typedef struct OpListRule {

@@ -17,29 +17,30 @@
 #include "sgd.h"
 
 /* R(rule) */
-#define ALL_RULES(R)    \
-    R(foreach_zero)     \
-    R(foreach_copy)     \
-    R(foreach_mul)      \
-    R(foreach_clamp)    \
-    R(foreach_add)      \
-    R(foreach_lerp)     \
-    R(grad_scaler)      \
-    R(adam)             \
-    R(amsgrad)          \
-    R(rmsprop)          \
-    R(rmsprop_centered) \
-    R(rmsprop_momentum) \
-    R(rmsprop_both)     \
-    R(adamax)           \
-    R(radam)            \
-    R(adagrad)          \
-    R(rprop)            \
-    R(lion)             \
-    R(adadelta)         \
-    R(nadam)            \
-    R(sgd)              \
-    R(sgd_momentum)     \
+#define ALL_RULES(R)     \
+    R(foreach_zero)      \
+    R(foreach_copy)      \
+    R(foreach_mul)       \
+    R(foreach_clamp)     \
+    R(foreach_add)       \
+    R(foreach_lerp)      \
+    R(grad_scaler)       \
+    R(grad_scaler_found) \
+    R(adam)              \
+    R(amsgrad)           \
+    R(rmsprop)           \
+    R(rmsprop_centered)  \
+    R(rmsprop_momentum)  \
+    R(rmsprop_both)      \
+    R(adamax)            \
+    R(radam)             \
+    R(adagrad)           \
+    R(rprop)             \
+    R(lion)              \
+    R(adadelta)          \
+    R(nadam)             \
+    R(sgd)               \
+    R(sgd_momentum)      \
     R(asgd)
 
 #endif

@@ -186,7 +186,7 @@ template <class Kind> struct Joined {
 template <class Kind, class T> static __global__ void norm_of_chunks(ListTable table, double *part)
 {
     const ListShare share = share_of(table, CHUNK);
-    const T *x = ((const T *const *)table.array)[share.list];
+    const T *x = (const T *)table.array[2 * share.list];
     Compute<T> sum = 0;
     read_row<Together>(x + share.from, share.to - share.from, 1,
                        [&](int64_t, Compute<T> v) { sum = Kind::join(sum, Kind::term(v)); });
@@ -202,14 +202,14 @@ static __global__ void norm_of_lists(ListTable table, const double *part, Out *o
     for (int64_t i = table.first[list] + threadIdx.x; i < table.first[list + 1]; i += blockDim.x)
         sum = Kind::join(sum, part[i]);
     sum = Together::join(sum, Joined<Kind>());
-    if (threadIdx.x == 0) out[list] = (Out)Kind::end(sum);
+    if (threadIdx.x == 0) out[(uintptr_t)table.array[2 * list + 1]] = (Out)Kind::end(sum);
 }
 
 template <class Kind> static int norms(const ListNormArgs *a)
 {
     return with_float(a->dtype, [=]<class T>() -> int {
         ListTable table;
-        if (!gpu_list_table({ a->array, a->count, a->n, 1, CHUNK }, &table)) return KERNEL_FAILED;
+        if (!gpu_list_table({ a->array, a->count, a->n, 2, CHUNK }, &table)) return KERNEL_FAILED;
         Scratch part((size_t)table.blocks * sizeof(double));
         double *sums = (double *)part.data;
         if (!sums) return KERNEL_FAILED;

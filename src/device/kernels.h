@@ -543,7 +543,7 @@ typedef struct ListCastArgs {
     const int64_t *count;
     bool ready; /* as that of list_rule */
 } ListCastArgs;
-typedef struct ListNormArgs {
+typedef struct ListNormArgs { /* array[2 i]: a list; array[2 i + 1]: the number of its place in out */
     int dtype, out_dtype;
     int64_t n;
     void *const *array;

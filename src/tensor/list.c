@@ -8,16 +8,35 @@ typedef struct Arrays {
     int64_t *count;
 } Arrays;
 
-static bool are_like(const Tensor *x, const Tensor *first)
+/* One block of memory, its dims in any order? */
+static bool is_block(const Tensor *x)
 {
-    return x->flags & FLAG_CONTIGUOUS && x->dtype == first->dtype && x->place == first->place;
+    int64_t reach = 1;
+    if (x->flags & FLAG_CONTIGUOUS) return true;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->stride[d] < 0) return false;
+        else reach += (x->shape[d] - 1) * x->stride[d];
+    return reach == x->numel && !overlaps_itself(x);
 }
 
-/* Are all dense, of one dtype and on one device? */
-static bool are_alike(Tensor *const *x, int n)
+static bool same_order(const Tensor *x, const Tensor *like)
+{
+    bool same = x->ndim == like->ndim;
+    if (x->flags & like->flags & FLAG_CONTIGUOUS) return x->numel == like->numel;
+    for (int d = 0; d < x->ndim && same; d++)
+        same = x->shape[d] == like->shape[d] && (x->shape[d] == 1 || x->stride[d] == like->stride[d]);
+    return same;
+}
+
+/* Are all on one device, those of each list in one order, and of one dtype, or of `dtypes` by turns? */
+static bool are_alike(Tensor *const *item, int n, int arrays, int dtypes)
 {
     bool alike = true;
-    for (int i = 0; i < n && alike; i++) alike = x[i] && are_like(x[i], x[0]);
+    for (int i = 0; i < n * arrays && alike; i++) {
+        const Tensor *x = item[i], *first = item[i - i % arrays];
+        alike = x && x->place == item[0]->place && x->dtype == item[i % dtypes]->dtype &&
+                (x == first ? is_block(x) : same_order(x, first));
+    }
     return alike;
 }
 
@@ -47,9 +66,7 @@ static int cast_list(const OpListRule *call)
     Tensor *const *item = call->item;
     const Place *place = item[0]->place;
     ListCastArgs args = { .from = item[1]->dtype, .to = item[0]->dtype, .n = n, .ready = call->ready };
-    bool alike = place->device->list_cast && item[1]->place == place;
-    for (int i = 0; i < 2 * n && alike; i++) alike = item[i] && are_like(item[i], item[i % 2]);
-    if (!alike) return 0;
+    if (!place->device->list_cast || !are_alike(item, n, 2, 2)) return 0;
     Arrays a = arrays_of(item, n, 2, call->function);
     if (!a.data) return -1;
     for (int i = 0; i < n; i++) a.data[2 * i] = item[2 * i + 1]->data, a.data[2 * i + 1] = item[2 * i]->data;
@@ -75,7 +92,7 @@ int op_list_rule(const OpListRule *call)
     if (call->arrays == 2 && !call->skip && call->item[0] && call->item[1] &&
         call->item[0]->dtype != call->item[1]->dtype && strcmp(call->rule, "foreach_copy") == 0)
         return cast_list(call);
-    if (!are_alike(call->item, all)) return 0;
+    if (!are_alike(call->item, call->count, call->arrays, 1)) return 0;
     const Place *place = call->item[0]->place;
     ListRuleArgs args = { .rule = call->rule,
                           .step = call->step,
@@ -106,24 +123,48 @@ int op_list_rule(const OpListRule *call)
     return done;
 }
 
+/* Those of the tensors that have the dtype, into their places of y; what is no block is copied. */
+static int norms_of(const char *function, TensorList self, int dtype, double ord, Tensor *y)
+{
+    const Place *place = y->place;
+    ListNormArgs args = { .dtype = dtype, .out_dtype = y->dtype, .ord = ord, .out = y->data };
+    const size_t n = (size_t)self.count;
+    void **array = malloc(n * (2 * sizeof *array + sizeof *args.count));
+    if (!array) return fail(TENSOR_ENOMEM, function, "out of memory");
+    int64_t *count = (int64_t *)(void *)(array + 2 * n);
+    int done = 1;
+    for (int i = 0; i < self.count && done == 1; i++) {
+        Tensor *x = self.item[i];
+        if (x->dtype != dtype) continue;
+        if (!is_block(x) && !(x = own(raw_contiguous(x)))) done = -1;
+        else {
+            array[2 * args.n] = x->data, array[2 * args.n + 1] = (void *)(uintptr_t)i;
+            count[args.n++] = x->numel;
+        }
+    }
+    args.array = array, args.count = count;
+    if (args.n && done == 1)
+        done = answer(place->device->list_norm(place->context, &args), function, place, "list_norm");
+    free(array);
+    return done;
+}
+
 int op_list_norm(const char *function, TensorList self, double ord, Tensor **norms)
 {
     if (tensor_error_code()) return -1;
     if (!norms || (!self.item && self.count)) return fail(TENSOR_ENULL, "op_list_norm", "a list is NULL");
-    if (self.count <= 0 || !are_alike(self.item, self.count)) return 0;
-    const Place *place = self.item[0]->place;
-    ListNormArgs args = { .dtype = self.item[0]->dtype, .n = self.count, .ord = ord };
-    if (!TAKES(place, list_norm, args.dtype)) return 0;
-    if (unlikely(graph_watches)) graph_note_list(self.item, self.count);
-    args.out_dtype = args.dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    Tensor *y = new_tensor(SHAPE(self.count), args.out_dtype, place);
-    const Arrays a = y ? arrays_of(self.item, self.count, 1, function) : (Arrays){ NULL, NULL };
-    int done = -1;
-    if (a.data) {
-        args.array = a.data, args.count = a.count, args.out = y->data;
-        done = answer(place->device->list_norm(place->context, &args), function, place, "list_norm");
+    int wide = TENSOR_F32;
+    for (int i = 0; i < self.count; i++) {
+        const Tensor *x = self.item[i];
+        if (!x || x->place != self.item[0]->place || !TAKES(x->place, list_norm, x->dtype)) return 0;
+        if (x->dtype == TENSOR_F64) wide = TENSOR_F64;
     }
-    free(a.data);
+    if (self.count <= 0) return 0;
+    if (unlikely(graph_watches)) graph_note_list(self.item, self.count);
+    Tensor *y = new_tensor(SHAPE(self.count), wide, self.item[0]->place);
+    int done = y ? 1 : -1;
+    for (int d = 0; d < TENSOR_DTYPES && done == 1; d++)
+        if (TAKES(y->place, list_norm, d)) done = norms_of(function, self, d, ord, y);
     if (done != 1) {
         if (y) tensor_release(y);
         return done;

@@ -230,7 +230,7 @@ static void copies_heed_a_flag(void **state)
     tensor_scope_close(scope);
 }
 
-/* Of two dtypes: no kernel takes the list.  Behind it lies NULL, which nothing may read. */
+/* Of two dtypes: a call for each.  Behind it lies NULL, which nothing may read. */
 static Tensor *norms_on(const char *device, TensorDtype dtype, bool mixed, double ord, double bad)
 {
     Tensor *x[N] = { NULL };
@@ -257,6 +257,39 @@ static void norms_of_lists(void **state)
                 assert_true(tensor_allclose(got, want, .rtol = d == 1 ? 1e-12 : 1e-5, .equal_nan = true));
                 tensor_scope_close(scope);
             }
+}
+
+/* Transposed, with gaps, and of two dtypes: as on the CPU, and only those with gaps by calls of their own. */
+static void clips_of_any_layout(void **state)
+{
+    (void)state;
+    enum { MANY = 60 };
+    TensorScope scope = tensor_scope_open();
+    for (int gaps = 0; gaps < 2; gaps++) {
+        Tensor *p[2][MANY], *norm[2];
+        int64_t launches = 0;
+        for (int far = 0; far < 2; far++) {
+            for (int i = 0; i < MANY; i++) {
+                Tensor *x = tensor_reshape(tensor_arange(0, 12, 1, i % 2 ? TENSOR_F64 : TENSOR_F32),
+                                           SHAPE(3, 4)),
+                       *g = tensor_add_scalar(x, i);
+                if (far) x = tensor_to_device(x, test_device()), g = tensor_to_device(g, test_device());
+                if (i % 3 == 1) g = tensor_transpose(tensor_contiguous(tensor_transpose(g, 0, 1)), 0, 1);
+                if (gaps && i == 3) g = tensor_narrow(tensor_cat(TENSORS(g, g), 1), 1, 0, 4);
+                tensor_set_grad(p[far][i] = tensor_requires_grad_(x, true), g);
+            }
+            for (int turn = 0; turn < 2; turn++) { /* the first makes tables of addresses */
+                launches = counts_now().launches;
+                norm[far] = nn_clip_grad_norm_(TENSOR_LIST(p[far], MANY), turn ? 1.0 : 1e9);
+                launches = counts_now().launches - launches;
+            }
+        }
+        if (is_emulated()) assert_true(launches <= (gaps ? 40 : 16));
+        assert_tensor_close(tensor_to_device(norm[1], "cpu"), norm[0], 1e-6, 0);
+        for (int i = 0; i < MANY; i++)
+            assert_tensor_close(tensor_to_device(tensor_grad(p[1][i]), "cpu"), tensor_grad(p[0][i]), 1e-5, 0);
+    }
+    tensor_scope_close(scope);
 }
 
 /* ---- casts of parameters --------------------------------------------------------------------- */
@@ -421,6 +454,7 @@ int main(void)
         cmocka_unit_test(masters_are_cast_together),
         cmocka_unit_test(copies_heed_a_flag),
         cmocka_unit_test(norms_of_lists),
+        cmocka_unit_test(clips_of_any_layout),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
         cmocka_unit_test(casts_of_parameters_that_were_freed),
         cmocka_unit_test(gradients_are_added_in_one_launch),
