@@ -82,15 +82,21 @@ static void watch_free(DeviceContext *context, void *data, size_t bytes)
     watched->free(context, data, bytes);
 }
 
+static int copies_until_failure; /* 0: none fails */
+
+static inline bool copy_fails(void) { return copies_until_failure > 0 && --copies_until_failure == 0; }
+
 static int watch_to_device(DeviceContext *context, void *dst, const void *src, size_t bytes)
 {
     slot_calls.from_host++;
+    if (copy_fails()) return KERNEL_FAILED;
     return watched->to_device(context, dst, src, bytes);
 }
 
 static int watch_to_host(DeviceContext *context, void *dst, const void *src, size_t bytes)
 {
     slot_calls.to_host++;
+    if (copy_fails()) return KERNEL_FAILED;
     return watched->to_host(context, dst, src, bytes);
 }
 
