@@ -42,6 +42,28 @@ static void on_the_cpu_alone(void)
     unsetenv("TAPEGRAD_NO_FALLBACK");
 }
 
+/* The i-th of n slices as often as count[i] says. */
+static void repeat(int n, int64_t a, int64_t b, int64_t size)
+{
+    Tensor *counts = tensor_from_data((int64_t[]){ a, b }, SHAPE(2), TENSOR_I64);
+    Tensor *y = tensor_repeat_interleave_tensor(
+        there(ones(SHAPE(n, 2))), there(tensor_narrow(counts, 0, 0, n)), 0, .output_size = size);
+    if (y) tensor_item(tensor_sum(y));
+}
+
+static void repeats(void)
+{
+    ANSWER(repeat(2, 1, 2, -1));
+    ANSWER(repeat(2, 1, 2, 2));
+    ANSWER(repeat(2, 1, 2, 3));
+    ANSWER(repeat(2, 1, 2, 4));
+    ANSWER(repeat(2, 1, -1, -1));
+    ANSWER(repeat(2, 0, 0, 0));
+    ANSWER(repeat(0, 0, 0, -1));
+    ANSWER(repeat(0, 0, 0, 0));
+    ANSWER(repeat(0, 0, 0, 1));
+}
+
 static void read_late(Tensor *target, TensorShape shape)
 {
     Metric *m = nn_metric_f1(3);
@@ -85,6 +107,7 @@ int main(int argc, char **argv)
     answers_begin(argc, argv, "test/cuda/refusals.golden");
     answers_of("two devices", two_devices);
     answers_of("on the CPU alone", on_the_cpu_alone);
+    answers_of("repeats", repeats);
     answers_of("metrics", metrics);
     return answers_end();
 }

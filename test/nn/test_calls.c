@@ -398,6 +398,14 @@ static void backward_hooks_of_a_part(void **state)
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static void no_destroy(Module *self) { (void)self; }
+static int copied_modules, copied_status;
+static int copied(Module *self)
+{
+    assert_false(tensor_grad_enabled());
+    assert_string_equal(self->type, "Odd");
+    copied_modules++;
+    return copied_status;
+}
 static Tensor *itself(Module *self, Tensor *x) { return (void)self, x; }
 
 static void clones(void **state)
@@ -441,6 +449,11 @@ static void clones(void **state)
         Module *holder = nn_sequential(nn_linear(2, 2), nn_done(odd));
         assert_tensor_error((Tensor *)nn_clone(holder), TENSOR_EVALUE);
         assert_tensor_error((Tensor *)nn_clone(NULL), TENSOR_ENULL);
+        odd->copied = copied;
+        nn_free(nn_clone(holder));
+        assert_int_equal(copied_modules, 1);
+        copied_status = -1;
+        assert_tensor_error((Tensor *)nn_clone(holder), TENSOR_ENOMEM);
         nn_free(holder);
     }
 }

@@ -308,6 +308,7 @@ static Tensor *index_there(OpCall *c, Tensor *repeats, int64_t n, int64_t size)
            *end = tensor_cumsum(counts, 0), *total = end && n ? tensor_narrow(end, 0, n - 1, 1) : NULL;
     CheckArgs least = { .what = "the count", .status = TENSOR_EVALUE, .high = INT64_MAX };
     CheckArgs sum = { .what = "the sum of repeats", .status = TENSOR_EVALUE, .low = size, .high = size };
+    if (!n && size > 0) return wrong_size(c, 0), NULL;
     int found = call_check(c, counts, &least);
     if (found) return found == 1 ? wrong_count(c, least.bad_value, least.bad_at), NULL : NULL;
     if (size < 0) size = total ? (int64_t)tensor_item(total) : 0;
