@@ -1,8 +1,8 @@
 /* test_declines.c - a device whose kernels decline, or fail, one at a time, over the registry.
  *
  * A structured kernel that declines is replaced, by other ops or by the host: results and gradients are the
- * same (but the host draws other numbers).  One that fails is the op's error, and leaves nothing behind; so is
- * a copy from or to the host that fails, of whatever reads or writes values. */
+ * same (but the host draws other numbers).  One that fails is the op's error, and leaves nothing behind; so
+ * is a copy from or to the host that fails, of whatever reads or writes values. */
 #include <math.h>
 #include <stdio.h>
 #include "slot_calls.h" /* before cmocka.h, which has a macro fail */
