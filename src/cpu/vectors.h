@@ -129,16 +129,21 @@ FORCE_INLINE void put_f64(double *p, Mf64 n, Vf64 v) { memcpy(p, &v, (size_t)n *
 #define HIGH16(x, y) \
     __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 
-/* Of f32: the halves of two vectors, interleaved.  Doing so log2(lanes) times transposes a square. */
+/* Of f32: the halves of two vectors, interleaved.  Doing so log2(lanes) times transposes a square.  EVEN: the
+ * lanes of even numbers of both. */
 #if defined __AVX512F__
 #define MIX_LOW_F32 LOW16
 #define MIX_HIGH_F32 HIGH16
+#define EVEN_F32(x, y) \
+    __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #elif defined __AVX2__
 #define MIX_LOW_F32 LOW8
 #define MIX_HIGH_F32 HIGH8
+#define EVEN_F32(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
 #else
 #define MIX_LOW_F32 LOW4
 #define MIX_HIGH_F32 HIGH4
+#define EVEN_F32(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
 #endif
 
 /* clang 17 crashes where it makes a broadcast from memory an operand of a bf16 product. */

@@ -4,11 +4,9 @@
  * windows. Rows are counted through all depths: row q is (q / height, q % height). */
 #include <math.h>
 #include "pool_kernel.h"
+#include "cpu/vectors.h"
 
-#define JOIN_(a, b) a##_##b
-#define JOIN(a, b) JOIN_(a, b)
-
-enum { COLUMNS = 128, D = 0, H = 1, W = 2 };
+enum { COLUMNS = 128, BESIDE = 16, D = 0, H = 1, W = 2, LANES = BYTES / 4, WIDE = BYTES > 16 };
 
 /* The windows [*from, *to) of [first, first + n) whose tap at that offset lies inside a line of `size`. */
 static void inside(int64_t size, int64_t stride, int64_t offset, int64_t first, int64_t n, int64_t *from,
@@ -73,6 +71,38 @@ static int64_t first_inside(const PoolArgs *a, int64_t q, int64_t j)
 typedef struct Tap {
     int64_t d, h, w;
 } Tap;
+
+/* Where the windows of a row begin. */
+typedef struct Corner {
+    int64_t d, h;
+} Corner;
+
+static void corners(const PoolArgs *a, int64_t q, int64_t rows, Corner *to)
+{
+    int64_t d = q / a->out[H], h = q % a->out[H];
+    for (int64_t k = 0; k < rows; k++, h++) {
+        if (h == a->out[H]) d++, h = 0;
+        to[k] = (Corner){ d * a->stride[D] - a->pad[D], h * a->stride[H] - a->pad[H] };
+    }
+}
+
+/* n words, or every second of them; reads none beyond, writes whole vectors. */
+static void gather_words(const float *x, int64_t step, int64_t n, float *to)
+{
+    for (int64_t j = 0; j < n; j += LANES) {
+        const int64_t rest = (n - j - 1) * step + 1;
+        const float *at = x + j * step;
+        Vf32 v = get_f32(at, mask_f32(rest < LANES ? (int)rest : LANES));
+        if (step == 2)
+            v = EVEN_F32(v, rest > LANES
+                                ? get_f32(at + LANES, mask_f32(rest < 2 * LANES ? (int)rest - LANES : LANES))
+                                : (Vf32){ 0 });
+        *(Uf32 *)(to + j) = v;
+    }
+}
+
+/* So few at a time that short rows have no scalar tail. */
+#define PLACES _Pragma("omp simd safelen(4)")
 
 #define T float
 #define TAG int32_t /* an integer as wide as T, so that a vector compares both at once */

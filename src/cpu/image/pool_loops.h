@@ -1,13 +1,11 @@
 /* pool_loops.h - pool_kernel.c's loops over elements of type T. */
 #define N(name) JOIN(name, TYPE)
 
-/* n elements, step apart. */
+/* n elements, step apart; writes up to a vector beyond them. */
 static void N(gather)(const T *x, int64_t step, int64_t n, T *to)
 {
-    if (step == 1)
-        for (int64_t j = 0; j < n; j++) to[j] = x[j];
-    else if (step == 2)
-        for (int64_t j = 0; j < n; j++) to[j] = x[2 * j];
+    if (step <= 2 && WIDE && sizeof(T) == sizeof(float)) gather_words((const float *)x, step, n, (float *)to);
+    else if (step == 1) memcpy(to, x, (size_t)n * sizeof *to);
     else
         for (int64_t j = 0; j < n; j++) to[j] = x[j * step];
 }
@@ -24,52 +22,64 @@ static void N(take)(const T *found, int n, TAG tap, T *best, TAG *best_tap)
     }
 }
 
-/* What a tap finds of output rows [q, q + rows), columns [first, first + n); -inf in the padding. */
-static void N(find)(const PoolArgs *a, const T *x, Tap tap, int64_t q, int64_t rows, int64_t first, int64_t n,
-                    T *found)
+/* What a tap finds of output rows, columns [first, first + n); -inf in the padding. */
+static void N(find)(const PoolArgs *a, const T *x, Tap tap, const Corner *corner, int64_t rows, int64_t first,
+                    int64_t n, T *found)
 {
     const int64_t offset = tap.w * a->dilation[W] - a->pad[W];
     int64_t from, to;
     inside(a->in[W], a->stride[W], offset, first, n, &from, &to);
     for (int64_t k = 0; k < rows; k++, found += n) {
-        const int64_t row = row_of(a, q + k, tap.d, tap.h);
-        const bool there = row >= 0 && from < to;
+        const int64_t plane = corner[k].d + tap.d * a->dilation[D],
+                      row = corner[k].h + tap.h * a->dilation[H];
+        const bool there = plane >= 0 && plane < a->in[D] && row >= 0 && row < a->in[H] && from < to;
         const int64_t begin = there ? from - first : n, end = there ? to - first : n;
         for (int64_t j = 0; j < begin; j++) found[j] = -(T)INFINITY;
         if (there)
-            N(gather)(x + (row + from * a->stride[W] + offset), a->stride[W], to - from, found + begin);
+            N(gather)
+            (x + (plane * a->in[H] + row) * a->in[W] + from * a->stride[W] + offset, a->stride[W], to - from,
+             found + begin);
         for (int64_t j = end; j < n; j++) found[j] = -(T)INFINITY;
     }
+}
+
+/* The places of n windows beside each other, of which the first begins at `corner`; returns the least tap. */
+static TAG N(place)(const TAG *tap, int64_t n, int64_t corner, int64_t stride, int64_t *index)
+{
+    TAG least = 0;
+    PLACES for (int64_t j = 0; j < n; j++)
+    {
+        least = tap[j] < least ? tap[j] : least;
+        index[j] = corner + j * stride + tap[j];
+    }
+    return least;
 }
 
 /* rows * n is at most COLUMNS; rows lie one behind the other in y, so rows > 1 only for whole ones. */
 static void N(max_rows)(const PoolArgs *a, const T *x, int64_t q, int64_t rows, int64_t first, int64_t n,
                         T *y, int64_t *index)
 {
-    T found[COLUMNS], best[COLUMNS];
-    TAG tag[COLUMNS];
-    const int all = (int)(rows * n);
-    for (int j = 0; j < all; j++) best[j] = -(T)INFINITY, tag[j] = -1;
+    T found[COLUMNS + BESIDE], best[COLUMNS + BESIDE];
+    TAG tag[COLUMNS + BESIDE];
+    Corner corner[COLUMNS];
+    const int all = (int)(rows * n + BESIDE - 1) / BESIDE * BESIDE;
+    corners(a, q, rows, corner);
+    for (int j = 0; j < all; j++) found[j] = best[j] = -(T)INFINITY, tag[j] = -1;
     for (int64_t t = 0; t < a->kernel[D]; t++)
         for (int64_t r = 0; r < a->kernel[H]; r++)
             for (int64_t s = 0; s < a->kernel[W]; s++) {
-                N(find)(a, x, (Tap){ t, r, s }, q, rows, first, n, found);
+                N(find)(a, x, (Tap){ t, r, s }, corner, rows, first, n, found);
                 N(take)
                 (found, all,
                  (TAG)((t * a->dilation[D] * a->in[H] + r * a->dilation[H]) * a->in[W] + s * a->dilation[W]),
                  best, tag);
             }
+    memcpy(y, best, (size_t)(rows * n) * sizeof *y);
     for (int64_t k = 0; k < rows; k++) {
-        const int64_t depth = (q + k) / a->out[H] * a->stride[D] - a->pad[D],
-                      row = (q + k) % a->out[H] * a->stride[H] - a->pad[H];
-        const int64_t corner = (depth * a->in[H] + row) * a->in[W] + first * a->stride[W] - a->pad[W];
         const TAG *t = tag + k * n;
-        TAG least = 0;
-        memcpy(y + k * n, best + k * n, (size_t)n * sizeof *y);
-        for (int64_t j = 0; j < n; j++) {
-            least = t[j] < least ? t[j] : least;
-            index[k * n + j] = corner + j * a->stride[W] + t[j];
-        }
+        const TAG least = N(place)(
+            t, n, (corner[k].d * a->in[H] + corner[k].h) * a->in[W] + first * a->stride[W] - a->pad[W],
+            a->stride[W], index + k * n);
         for (int64_t j = 0; least < 0 && j < n; j++) /* found nothing: all -inf */
             if (t[j] < 0) index[k * n + j] = first_inside(a, q + k, first + j);
     }
