@@ -47,7 +47,8 @@ ARM64_RUN := test/arm64.sh build/arm64 run build/arm64/test/
 LONG_ASAN := test_ops_memory:6 test_gemm test_ops_grad:3 test_golden:4 test_ops_layout:3 test_ops:2
 SHARED_ASAN := test_lbfgs test_optimizers test_gradcheck
 $(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) \
-  $(call without,$(LONG_ASAN) $(SHARED_ASAN) test_conv_blocks test_ops_threads test_resume test_gpt_autocast,$(ASAN_SUITES)))
+  $(call without,$(LONG_ASAN) $(SHARED_ASAN) test_conv_blocks test_ops_threads test_resume \
+  test_gpt_autocast,$(ASAN_SUITES)))
 $(call suites,asan,asan/build,env TAPEGRAD_SHARD=2/4 build/asan/test/,$(SHARED_ASAN))
 $(call add_step,asan/test_conv_blocks,asan/build,env TAPEGRAD_SHARD=2/8 build/asan/test/test_conv_blocks)
 $(call add_step,asan/test_resume,asan/build,env TAPEGRAD_KILLS=20 build/asan/test/test_resume)
