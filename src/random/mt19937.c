@@ -95,9 +95,30 @@ static void fill_unit32(Mt19937 *g, float *x, int64_t n)
     }
 }
 
+enum { PAIRS = MT_WORDS / 2 };
+
+/* The next n numbers of two words, or fewer, at least one. */
+static int take64(Mt19937 *g, int64_t n, uint64_t to[PAIRS])
+{
+    uint32_t word[MT_WORDS];
+    int count;
+    const uint32_t *w = take(g, 2 * n, &count);
+    const int pairs = count / 2;
+    for (int i = 0; i < count; i++) word[i] = temper(w[i]);
+    for (int i = 0; i < pairs; i++) to[i] = (uint64_t)word[2 * i] << 32 | word[2 * i + 1];
+    if (count % 2 == 0) return pairs;
+    to[pairs] = (uint64_t)word[count - 1] << 32;
+    to[pairs] |= next32(g);
+    return pairs + 1;
+}
+
 static void fill_unit64(Mt19937 *g, double *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) x[i] = unit64(next64(g));
+    uint64_t word[PAIRS];
+    for (int count; n > 0; x += count, n -= count) {
+        count = take64(g, n, word);
+        for (int i = 0; i < count; i++) x[i] = unit64(word[i]);
+    }
 }
 
 void mt_uniform_f32(Mt19937 *g, float *x, int64_t n, double lo, double hi)
@@ -172,7 +193,11 @@ void mt_randperm(Mt19937 *g, int64_t *x, int64_t n)
 void mt_bernoulli(Mt19937 *g, uint8_t *x, int64_t n, double p)
 {
     int64_t below = (int64_t)ceil(p * 0x1p53); /* u < p, without the rounding of either */
-    for (int64_t i = 0; i < n; i++) x[i] = low53(next64(g)) < below;
+    uint64_t word[PAIRS];
+    for (int count; n > 0; x += count, n -= count) {
+        count = take64(g, n, word);
+        for (int i = 0; i < count; i++) x[i] = low53(word[i]) < below;
+    }
 }
 
 void mt_bernoulli_each_f32(Mt19937 *g, float *x, const float *p, int64_t n)
