@@ -2,6 +2,7 @@
 #include "tensor/core.h"
 #include "graph_ops.h"
 #include "modes.h"
+#include "slots.h"
 #include "tape.h"
 
 int op_inputs(const OpCall *c) { return c->n; }
@@ -222,6 +223,13 @@ bool saved_to_overwrite(OpCall *c, const Tensor *x)
     if (x->storage->blob || refs != held + 1 || held > (c->frees ? 1 : 0)) return false;
     if (held) c->spent = true;
     return true;
+}
+
+bool gradient_to_overwrite(const OpCall *c, int input, const Tensor *dy, Tensor *const *dx)
+{
+    for (int i = 0; i < c->n; i++)
+        if (i < input ? dx[i] == dy : i > input && op_wants(c, i)) return false;
+    return c->grads && dy == c->grads[0] && !dy->entry && !anomaly_on && ours_alone(dy);
 }
 
 Tensor *op_saved(OpCall *c, int i) { return saved(c, SAVED_INPUT, i, "operand"); }

@@ -53,6 +53,74 @@ static void own_gradient_is_refused(void **state)
     assert_null(tensor_grad(w));
 }
 
+/* ---- a gradient that nobody else has is written over ------------------------------------------- */
+
+static const void *seen[2];
+
+static Tensor *sees(Tensor *grad, void *ctx)
+{
+    seen[ctx != NULL] = tensor_data_ptr(grad);
+    return NULL;
+}
+
+static Tensor *kept;
+
+static Tensor *keeps(Tensor *grad, void *ctx)
+{
+    (void)ctx;
+    kept = tensor_retain(grad);
+    return NULL;
+}
+
+static void gradient_of_an_elementwise_op_takes_the_place_of_the_one_before(void **state)
+{
+    (void)state;
+    Tensor *x = LEAF(-1, 2), *h = tensor_relu(x), *y = tensor_mul_scalar(h, 3), *c = VEC(5, 7);
+    tensor_register_hook(y, sees, NULL), tensor_register_hook(h, sees, &kept);
+    assert_int_equal(tensor_backward(tensor_mul_scalar(y, 2), c), 0);
+    assert_values(c, 5, 7);
+    assert_ptr_equal(seen[0], seen[1]);
+    assert_values(tensor_grad(x), 0, 42);
+}
+
+static void gradients_that_others_have_stay(void **state)
+{
+    (void)state;
+    Tensor *x = LEAF(-1, 2), *h = tensor_relu(x), *y = tensor_mul_scalar(h, 3), *c = VEC(5, 7), *found[3];
+    tensor_register_hook(y, keeps, NULL);
+    assert_int_equal(tensor_backward(y, c, .retain_graph = true), 0);
+    assert_values(kept, 5, 7);
+    tensor_release(kept);
+    tensor_retain_grad(h), tensor_retain_grad(y);
+    assert_int_equal(tensor_backward(tensor_mul_scalar(y, 2), c, .retain_graph = true), 0);
+    assert_values(tensor_grad(h), 30, 42);
+    assert_values(tensor_grad(y), 10, 14);
+    tensor_release(kept);
+    assert_int_equal(tensor_gradients_many(TENSORS(tensor_mul_scalar(y, 2)), TENSORS(x, h, y), found,
+                                           .grad_outputs = TENSORS(c), .retain_graph = true),
+                     0);
+    assert_values(found[0], 0, 42);
+    assert_values(found[1], 30, 42);
+    assert_values(found[2], 10, 14);
+    tensor_release(kept);
+}
+
+/* Of one operand the gradient is dy itself, or both need it. */
+static void gradient_that_another_operand_needs_stays(void **state)
+{
+    (void)state;
+    Tensor *a = LEAF(1, 2), *b = LEAF(3, 4);
+    Tensor *y = tensor_mul_scalar(tensor_sub(tensor_relu(a), tensor_relu(b)), 2);
+    assert_int_equal(tensor_backward(tensor_sum(y)), 0);
+    assert_values(tensor_grad(a), 2, 2);
+    assert_values(tensor_grad(b), -2, -2);
+    assert_int_equal(tensor_backward(tensor_sum(tensor_square(tensor_mul(a, b)))), 0);
+    assert_values(tensor_grad(a), 2 + 18, 2 + 64);
+    assert_values(tensor_grad(b), -2 + 6, -2 + 32);
+    assert_int_equal(tensor_backward(tensor_sum(tensor_square(tensor_mul(a, a)))), 0);
+    assert_values(tensor_grad(a), 20 + 4, 66 + 32);
+}
+
 /* A thread has a small stack of its own: it is filled but for `left` places, and cannot grow. */
 typedef struct Trial {
     int left, fails;
@@ -108,6 +176,9 @@ int main(void)
         TEST(hook_that_releases_its_gradient_is_refused),
         TEST(gradient_and_base_cannot_be_released),
         TEST(own_gradient_is_refused),
+        TEST(gradient_of_an_elementwise_op_takes_the_place_of_the_one_before),
+        TEST(gradients_that_others_have_stay),
+        TEST(gradient_that_another_operand_needs_stays),
         TEST(backward_without_room_on_the_scope_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,16 +13,16 @@ static Tensor *operand(OpCall *c, int which, unsigned keep)
     return x;
 }
 
-/* Operands in the dtype of the computation, g's: tensor_apply saves them as they were given.  dtype: of the
- * result. */
-static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep, int dtype)
+/* Operands in the dtype of the computation, g's: tensor_apply saves them as they were given.  The result is
+ * written to dx (NULL: a new tensor) of that dtype. */
+static Tensor *fused_gradient(OpCall *c, int input, Tensor *g, unsigned keep, Tensor *dx, int dtype)
 {
     Tensor *in[ROW_OPERANDS] = { operand(c, ROW_A, keep), operand(c, ROW_B, keep), operand(c, ROW_Y, keep),
                                  g };
     if (c->failed) return NULL;
     for (int k = 0; k < ROW_OPERANDS; k++)
         if (in[k] && in[k]->dtype != g->dtype && !(in[k] = own(raw_cast(in[k], g->dtype)))) return NULL;
-    Tensor *dx = own(new_tensor(op_output_shape(c, 0), dtype, g->place));
+    if (!dx) dx = own(new_tensor(op_output_shape(c, 0), dtype, g->place));
     return dx && !row_map(c->op, c->name, ROW_GRAD_A + input, dx, in, c->params) ? dx : NULL;
 }
 
@@ -38,12 +38,14 @@ static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
 }
 
 /* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once.  The
- * loop reads them where its device does, and writes f32. */
-static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep)
+ * loop reads them where its device does, and writes f32.  On the host a gradient takes the place of the one it
+ * is made of, where it can: a third less memory is read and written. */
+static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep, Tensor *const *dx)
 {
     const bool sums = dtype_is_half(dy->dtype) && !shape_equal(op_input_shape(c, input), shape_of(dy));
     Tensor *g = sums && !TAKES(dy->place, map, dy->dtype) ? own(raw_cast(dy, TENSOR_F32)) : dy;
-    return g ? fused_gradient(c, input, g, keep, sums ? TENSOR_F32 : dy->dtype) : NULL;
+    const bool over = !sums && on_host(dy->place) && gradient_to_overwrite(c, input, dy, dx);
+    return g ? fused_gradient(c, input, g, keep, over ? dy : NULL, sums ? TENSOR_F32 : dy->dtype) : NULL;
 }
 
 /* dy as a matrix: the dims along which operand `input` goes, then those along which the other one goes.
@@ -89,7 +91,7 @@ int op_row_backward(OpCall *c, Tensor *dy, Tensor **dx)
         unsigned keep = op->keep_for[i] ? op->keep_for[i] : c->n == 1 ? op->keep : 0;
         if (strcmp(op->row->gradient[i], "g") == 0) dx[i] = dy;
         else if (op_recording(c)) dx[i] = recorded_gradient(c, i, dy, keep);
-        else if (!outer_gradient(c, i, dy, &dx[i])) dx[i] = gradient(c, i, dy, keep);
+        else if (!outer_gradient(c, i, dy, &dx[i])) dx[i] = gradient(c, i, dy, keep, dx);
         if (!dx[i]) return -1;
     }
     return 0;
