@@ -268,8 +268,8 @@ const Place *call_place(const OpCall *call); /* that of the first operand that i
  * afterwards. */
 bool saved_to_overwrite(OpCall *call, const Tensor *x);
 
-/* gradient_to_overwrite - may backward write the gradient of operand `input` over dy, that of the result?  Not
- * if an operand after it needs dy, if dy is the gradient of one before it, or if somebody else has dy. */
+/* gradient_to_overwrite - may backward write the gradient of operand `input` over dy, that of the result?
+ * Not if an operand after it needs dy, if dy is the gradient of one before it, or if somebody else has dy. */
 bool gradient_to_overwrite(const OpCall *call, int input, const Tensor *dy, Tensor *const *dx);
 /* gradient_dtype - of what backward may make for input i: its dtype, or f32 where it is a half that was cast
  * from that.

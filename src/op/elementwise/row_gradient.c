@@ -38,8 +38,8 @@ static Tensor *recorded_gradient(OpCall *c, int input, Tensor *g, unsigned keep)
 }
 
 /* What is still to be summed over broadcast dimensions stays wide until then: halves are rounded once.  The
- * loop reads them where its device does, and writes f32.  On the host a gradient takes the place of the one it
- * is made of, where it can: a third less memory is read and written. */
+ * loop reads them where its device does, and writes f32.  On the host a gradient takes the place of the one
+ * that it is made of, where it can: a third less memory is read and written. */
 static Tensor *gradient(OpCall *c, int input, Tensor *dy, unsigned keep, Tensor *const *dx)
 {
     const bool sums = dtype_is_half(dy->dtype) && !shape_equal(op_input_shape(c, input), shape_of(dy));
