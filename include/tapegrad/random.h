@@ -89,11 +89,13 @@ TAPEGRAD_API bool tensor_use_torch_dropout(bool on);
  * there, in place of the CPU's: after tensor_manual_seed(s) the numbers that PyTorch draws on that device
  * after torch.manual_seed(s), for the same calls in the same order.  false is the default.  Returns the
  * previous setting.
- *   alike        tensor_rand, tensor_randn, tensor_normal, tensor_randint and their forms _like;
- *                tensor_uniform_, normal_, exponential_, random_, and bernoulli_ with a number as parameter;
- *                dropout, and that of features.
- *   as before    permutations, other distributions, probabilities in a tensor; dropout inside attention,
- *                whose order in PyTorch follows the tiles of its kernels.
+ *   alike        tensor_rand, tensor_randn, tensor_normal, tensor_randint and their forms _like, normals of
+ *                tensors; tensor_uniform_, normal_, exponential_, random_, and bernoulli_ with a number as
+ *                parameter; tensor_bernoulli and tensor_multinomial, whose weights a device may add up in
+ *                another order (those of halves in f32); dropout, and that of features.
+ *   as before    permutations, other distributions; dropout inside attention, whose order in PyTorch follows
+ *                the tiles of its kernels.
+ * Probabilities, weights and deviations that are refused are found at the device's next wait then.
  * Of more elements than the GPU has threads at once, which one gets which number depends on how many
  * multiprocessors it has, as in PyTorch.  Normals of f32 and narrower use the GPU's fast sine, exponentials
  * its fast logarithm; masks of dropout are PyTorch's for tensors that begin at 16 bytes, as new ones do. */

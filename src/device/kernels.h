@@ -380,7 +380,9 @@ typedef struct NormArgs {
  * The kinds _TORCH give PyTorch's numbers on a GPU of that many multiprocessors, from its offset on, which
  * advances by `advance`, an answer: uniform on [at[0], at[1]); normal, at: mean and deviation; exponential,
  * at: rate; 1 with probability p, as Tensor.bernoulli_ draws it; low + (a word, or two where `wide`) modulo
- * range; the mask of dropout with probability p of 0 for a tensor of `dtype`.  The CPU declines them.
+ * range; the mask of dropout with probability p of 0 for a tensor of `dtype`; EACH: 1 with probability x_i,
+ * as of Tensor.bernoulli; FIRST: on (0, 1], f32, for each of `low` draws of a row, as of multinomial.
+ * The CPU declines them.
  * A mask of dropout may come with x: the same pass sets y = x scale where the mask is 1, and else 0; of
  * RANDOM_GIVEN_MASK, by the mask that is there.  The CPU declines that, too. */
 typedef enum RandomKind {
@@ -393,6 +395,8 @@ typedef enum RandomKind {
     RANDOM_TORCH_INTEGERS,
     RANDOM_TORCH_BERNOULLI,
     RANDOM_TORCH_DROPOUT,
+    RANDOM_TORCH_EACH,
+    RANDOM_TORCH_FIRST,
     RANDOM_GIVEN_MASK
 } RandomKind;
 typedef struct RandomArgs {

@@ -102,6 +102,18 @@ static int fill_as_torch(Tensor *x, const Draw *d)
     return status;
 }
 
+int draw_each_as_torch(const char *op, const Tensor *p, Tensor **y)
+{
+    Tensor *laid = own(same_layout(p, p->dtype)), *to = laid ? own(ordered_view(laid)) : NULL,
+           *from = to ? own(ordered_view(p)) : NULL, *dense = from ? own(raw_contiguous(from)) : NULL;
+    if (!dense) return -1;
+    RandomArgs args = { .kind = RANDOM_TORCH_EACH, .dtype = p->dtype, .count = p->numel, .out = to->data };
+    args.x = dense->data;
+    const int status = random_as_torch(op, p->place, &args);
+    if (!status) *y = own(raw_contiguous(laid));
+    return status || *y ? status : -1;
+}
+
 /* Fills x, which may have any layout and device. */
 static int fill_tensor(Tensor *x, Draw *d)
 {

@@ -32,6 +32,15 @@ Tensor *draw_new(TensorShape shape, int dtype, Draw d);
 Tensor *draw_like(const Tensor *x, int dtype, Draw d);
 Tensor *draw_into(Tensor *x, Draw d, const void *site);
 
+/* draw_each_as_torch - *y: 1 with probability p_i, of p's shape, dtype and device, as PyTorch draws it on a
+ *     GPU; 1: the device has no kernel for it; -1.
+ * draw_bernoulli, draw_multinomial - on the host, to where p lies; owned by the scope.
+ * draw_check_multinomial - what can be known without the weights. */
+int draw_each_as_torch(const char *op, const Tensor *p, Tensor **y);
+Tensor *draw_bernoulli(const char *op, const Tensor *p);
+Tensor *draw_multinomial(const char *op, const Tensor *p, int64_t n, bool replacement);
+int draw_check_multinomial(const char *op, const Tensor *p, int64_t n, bool replacement);
+
 /* draw_mask_like - bool: 1 with probability p, drawn in the order of x's memory; on the CPU, owned by the
  * scope. */
 Tensor *draw_mask_like(const Tensor *x, const char *op, double p);

@@ -27,35 +27,20 @@ static bool all_probabilities(const Tensor *p)
     return ok;
 }
 
-/* p: f32 or f64, dense, on the CPU.  A new reference. */
-static Tensor *bernoulli(const Tensor *p, int dtype, const Place *place)
+Tensor *draw_bernoulli(const char *op, const Tensor *p)
 {
-    Tensor *drawn = new_tensor(shape_of(p), p->dtype, &cpu_place);
+    Tensor *host = own(draw_operand(p, p->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32));
+    if (!host) return NULL;
+    if (!all_probabilities(host))
+        return fail(TENSOR_EVALUE, op, "a probability in %s is not within 0 and 1", S(p)), NULL;
+    Tensor *drawn = own(new_tensor(shape_of(p), host->dtype, &cpu_place));
     if (!drawn) return NULL;
     Mt19937 *g = &random_generator()->mt;
-    if (p->dtype == TENSOR_F32) mt_bernoulli_each_f32(g, drawn->data, p->data, p->numel);
-    else mt_bernoulli_each_f64(g, drawn->data, p->data, p->numel);
-    if (dtype == drawn->dtype && place == &cpu_place) return drawn;
-    Tensor *y = new_tensor(shape_of(p), dtype, place);
-    if (y && raw_copy(y, drawn)) tensor_release(y), y = NULL;
-    tensor_release(drawn);
-    return y;
-}
-
-Tensor *tensor_bernoulli(const Tensor *p)
-{
-    static const char op[] = "tensor_bernoulli";
-    if (check_null(p, op, 1)) return NULL;
-    if (!dtype_is_float(p->dtype))
-        return fail(TENSOR_EDTYPE, op, "probabilities are %s %s: want a floating dtype",
-                    tensor_dtype_name((TensorDtype)p->dtype), S(p)),
-               NULL;
-    Tensor *host = draw_operand(p, p->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32), *y = NULL;
-    if (!host) return NULL;
-    if (all_probabilities(host)) y = bernoulli(host, p->dtype, p->place);
-    else fail(TENSOR_EVALUE, op, "a probability in %s is not within 0 and 1", S(p));
-    tensor_release(host);
-    return own(y);
+    if (host->dtype == TENSOR_F32) mt_bernoulli_each_f32(g, drawn->data, host->data, p->numel);
+    else mt_bernoulli_each_f64(g, drawn->data, host->data, p->numel);
+    if (p->dtype == drawn->dtype && on_host(p->place)) return drawn;
+    Tensor *y = own(new_tensor(shape_of(p), p->dtype, p->place));
+    return y && !raw_copy(y, drawn) ? y : NULL;
 }
 
 /* ---- slopes of rrelu ------------------------------------------------------------------------- */
@@ -110,7 +95,7 @@ static int check_weights(const char *op, const Rows *p)
     return 0;
 }
 
-static int check_multinomial(const char *op, const Tensor *p, int64_t n, bool replacement)
+int draw_check_multinomial(const char *op, const Tensor *p, int64_t n, bool replacement)
 {
     if (!dtype_is_float(p->dtype))
         return fail(TENSOR_EDTYPE, op, "weights are %s %s: want a floating dtype",
@@ -250,34 +235,18 @@ static int draw_apart(const char *op, const Tensor *p, const Rows *w, int64_t *o
     return 0;
 }
 
-/* The indices on the CPU, owned by the scope. */
-static Tensor *multinomial(const char *op, const Tensor *p, int64_t n, bool replacement)
+Tensor *draw_multinomial(const char *op, const Tensor *p, int64_t n, bool replacement)
 {
     Tensor *host = own(draw_operand(p, p->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32));
     if (!host) return NULL;
     Rows w = { host, p->ndim == 2 ? p->shape[0] : 1, p->shape[p->ndim - 1] };
     if (check_weights(op, &w)) return NULL;
     Tensor *y = own(new_tensor(p->ndim == 2 ? SHAPE(w.rows, n) : SHAPE(n), TENSOR_I64, &cpu_place));
-    if (!y || w.rows == 0) return y;
-    int status =
-        replacement && n > 1 ? draw_replacing(op, &w, y->data, n) : draw_apart(op, p, &w, y->data, n);
-    return status ? NULL : y;
-}
-
-const TensorMultinomialArgs tensor_multinomial_defaults = { TENSOR_MULTINOMIAL_DEFAULTS };
-
-Tensor *tensor_multinomial_args(TensorMultinomialArgs args)
-{
-    static const char op[] = "tensor_multinomial";
-    const Tensor *p = args.input;
-    const int64_t n = args.num_samples;
-    const bool replacement = args.replacement;
-    if (check_null(p, op, 1) || check_multinomial(op, p, n, replacement)) return NULL;
-    TensorScope scope = tensor_scope_open();
-    Tensor *y = multinomial(op, p, n, replacement);
-    if (y && p->place != &cpu_place) {
-        Tensor *there = own(new_tensor(shape_of(y), TENSOR_I64, p->place));
-        y = there && raw_copy(there, y) == 0 ? there : NULL;
-    }
-    return tensor_scope_return(scope, y);
+    int status = !y                     ? -1
+                 : !w.rows              ? 0
+                 : replacement && n > 1 ? draw_replacing(op, &w, y->data, n)
+                                        : draw_apart(op, p, &w, y->data, n);
+    if (status || on_host(p->place)) return status ? NULL : y;
+    Tensor *there = own(new_tensor(shape_of(y), TENSOR_I64, p->place));
+    return there && !raw_copy(there, y) ? there : NULL;
 }

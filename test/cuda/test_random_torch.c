@@ -242,6 +242,147 @@ static void bernoulli(void **state)
     tensor_scope_close(scope);
 }
 
+/* ---- parameters that are tensors: nothing waits, or comes back to the host ------------------------ */
+
+static float unit_of(uint32_t w) { return fmaf((float)w, 0x1p-32f, 0x1p-33f); }
+
+static void assert_stayed_there(struct CuemuCounts before)
+{
+    const struct CuemuCounts now = counts_now();
+    assert_int_equal(now.to_host, before.to_host);
+    assert_int_equal(now.waits, before.waits);
+}
+
+/* Four neighbours are those of a thread's call; 12 numbers are reserved for it. */
+static void bernoulli_of_probabilities(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16, TENSOR_BF16 };
+    static double want[FEW];
+    for (int k = 0; k < 4; k++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *p = tensor_to(tensor_div_scalar(tensor_arange(0, FEW, 1, TENSOR_F64), FEW), dtypes[k]);
+        memcpy(want, numbers_of(p), sizeof want);
+        for (int turned = 0; turned < 2; turned++) { /* in the order of memory */
+            Tensor *x = turned ? tensor_transpose(tensor_reshape(p, SHAPE(10, FEW / 10)), 0, 1) : p;
+            tensor_manual_seed(5);
+            const struct CuemuCounts before = counts_now();
+            Tensor *y = tensor_bernoulli(x);
+            assert_stayed_there(before);
+            assert_int_equal(tensor_dtype(y), dtypes[k]);
+            const double *drawn = numbers_of(turned ? tensor_transpose(y, 0, 1) : y);
+            for (int64_t i = 0; i < FEW; i++)
+                assert_true(drawn[i] == ((double)unit_of(word(5, i / 4, 0, (int)(i % 4))) <= want[i]));
+            assert_true(fabs(numbers_of(tensor_rand(SHAPE(1), TENSOR_F32))[0] - word(5, 0, 3, 0) * 0x1p-32) <
+                        1e-6);
+        }
+        tensor_scope_close(scope);
+    }
+}
+
+static void normals_of_tensors(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *mean = tensor_linspace(-1, 1, FEW, TENSOR_F32), *std = tensor_linspace(0, 2, FEW, TENSOR_F32);
+    for (int which = 0; which < 3; which++) {
+        tensor_manual_seed(8);
+        Tensor *z = tensor_randn(SHAPE(FEW), TENSOR_F32);
+        Tensor *want = which == 0   ? tensor_add(tensor_mul(z, std), mean)
+                       : which == 1 ? tensor_add(tensor_mul_scalar(z, 3), mean)
+                                    : tensor_add_scalar(tensor_mul(z, std), 4);
+        tensor_manual_seed(8);
+        const struct CuemuCounts before = counts_now();
+        Tensor *y = which == 0   ? tensor_normal_tensor(mean, std)
+                    : which == 1 ? tensor_normal_tensor_scalar(mean, 3)
+                                 : tensor_normal_scalar_tensor(4, std);
+        assert_stayed_there(before);
+        assert_true(tensor_allclose(y, want, .rtol = 1e-6, .atol = 1e-6));
+    }
+    tensor_scope_close(scope);
+}
+
+enum { LINES = 3, KINDS = 40, DRAWS = 200 };
+
+/* Weights, some of them 0, the last one too; on the device. */
+static Tensor *weights(TensorDtype dtype)
+{
+    Tensor *x = tensor_reshape(tensor_arange(0, LINES * KINDS, 1, TENSOR_F64), SHAPE(LINES, KINDS));
+    return tensor_to(tensor_relu(tensor_add_scalar(tensor_sin(tensor_mul_scalar(x, 1.3)), 0.2)), dtype);
+}
+
+static void best_of_weights(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
+    for (int k = 0; k < 6; k++) {
+        TensorScope scope = tensor_scope_open();
+        const int n = k < 3 ? 1 : 7;
+        Tensor *w = weights(dtypes[k % 3]), *want = NULL;
+        tensor_manual_seed(31);
+        Tensor *q = tensor_div(w, tensor_exponential_(tensor_empty_like(w), 1));
+        tensor_topk(tensor_to_device(q, "cpu"), n, .indices = &want);
+        tensor_manual_seed(31);
+        const struct CuemuCounts before = counts_now();
+        Tensor *y = tensor_multinomial(w, n);
+        assert_stayed_there(before);
+        assert_true(tensor_equal(tensor_to_device(y, "cpu"), want));
+        tensor_scope_close(scope);
+    }
+}
+
+/* A thread in rows of blocks of 128 draws each: the cumulated weights meet its number there. */
+static void with_replacement(void **state)
+{
+    (void)state;
+    static const TensorDtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
+    static double c[LINES * KINDS];
+    for (int k = 0; k < 3; k++) {
+        TensorScope scope = tensor_scope_open();
+        Tensor *w = weights(dtypes[k]);
+        memcpy(c, numbers_of(w), sizeof c);
+        for (int r = 0; r < LINES; r++) {
+            for (int j = 1; j < KINDS; j++) c[r * KINDS + j] += c[r * KINDS + j - 1];
+            for (int j = 0; j < KINDS; j++) c[r * KINDS + j] /= c[r * KINDS + KINDS - 1];
+        }
+        tensor_manual_seed(13);
+        const struct CuemuCounts before = counts_now();
+        Tensor *y = tensor_multinomial(w, DRAWS, .replacement = true);
+        assert_stayed_there(before);
+        const double *drawn = numbers_of(y);
+        for (int64_t i = 0; i < LINES * DRAWS; i++) {
+            const double u = unit_of(word(13, i / DRAWS * 256 + i % DRAWS, 0, 0)),
+                         *at = c + i / DRAWS * KINDS + (int64_t)drawn[i];
+            assert_true(u <= *at + 1e-6 && (drawn[i] == 0 || u >= at[-1] - 1e-6));
+            assert_true(drawn[i] == 0 || *at > at[-1]);
+        }
+        assert_true(fabs(numbers_of(tensor_rand(SHAPE(1), TENSOR_F32))[0] - word(13, 0, 1, 0) * 0x1p-32) <
+                    1e-6);
+        tensor_scope_close(scope);
+    }
+}
+
+static void assert_found_late(const Tensor *made, const char *what)
+{
+    assert_non_null(made);
+    assert_int_equal(tensor_synchronize(test_device()), -1);
+    assert_int_equal(tensor_error_code(), TENSOR_EVALUE);
+    if (!strstr(tensor_error(), what)) fail_msg("%s: %s", what, tensor_error());
+    tensor_error_clear();
+}
+
+static void bad_parameters_are_found_late(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x = tensor_linspace(-0.5, 1, 4, TENSOR_F32), *zeros = tensor_zeros(SHAPE(4), TENSOR_F32);
+    assert_found_late(tensor_bernoulli(x), "tensor_bernoulli: a probability -0.5 at position 0");
+    assert_found_late(tensor_multinomial(x, 2), "tensor_multinomial: a weight -0.5 at position 0");
+    assert_found_late(tensor_multinomial(zeros, 2, true), "whether weights have a sum above 0");
+    assert_found_late(tensor_normal_scalar_tensor(0, x), "tensor_normal_scalar_tensor: std -0.5");
+    tensor_scope_close(scope);
+}
+
 /* Without the switch the numbers are the CPU's; with it what is not known still is. */
 static void what_is_not_known(void **state)
 {
@@ -263,10 +404,21 @@ static void what_is_not_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_published),      cmocka_unit_test(uniforms),      cmocka_unit_test(normals),
-        cmocka_unit_test(layouts),           cmocka_unit_test(masks),         cmocka_unit_test(bernoulli),
-        cmocka_unit_test(integers),          cmocka_unit_test(whole_numbers), cmocka_unit_test(exponentials),
+        cmocka_unit_test(as_published),
+        cmocka_unit_test(uniforms),
+        cmocka_unit_test(normals),
+        cmocka_unit_test(layouts),
+        cmocka_unit_test(masks),
+        cmocka_unit_test(bernoulli),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(exponentials),
         cmocka_unit_test(what_is_not_known),
+        cmocka_unit_test(bernoulli_of_probabilities),
+        cmocka_unit_test(normals_of_tensors),
+        cmocka_unit_test(best_of_weights),
+        cmocka_unit_test(with_replacement),
+        cmocka_unit_test(bad_parameters_are_found_late),
     };
     if (!test_device_opens() || tensor_set_default_device(test_device())) return 1;
     tensor_use_torch_cuda_random(true);

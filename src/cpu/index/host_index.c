@@ -44,13 +44,6 @@ int64_t host_beyond(const double *value, int64_t count, double low, double high)
     return -1;
 }
 
-int64_t host_negative(const double *value, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (!(value[i] >= 0)) return i;
-    return -1;
-}
-
 /* The position in the target of element i of index, whose value is v. */
 static int64_t position(int64_t i, int64_t v, int ndim, const int64_t *shape, int dim, const int64_t *stride)
 {

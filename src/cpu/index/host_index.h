@@ -24,9 +24,6 @@ int64_t host_count(const int64_t *value, int64_t count, int64_t v);
 /* host_beyond - the first of count numbers below low or above high, or -1; NaN is neither. */
 int64_t host_beyond(const double *value, int64_t count, double low, double high);
 
-/* host_negative - the first of count numbers below 0 or NaN, or -1. */
-int64_t host_negative(const double *value, int64_t count);
-
 /* host_winners - written, of the target, is 1 where an index points; wins, of index, where it is the last one
  * that does.  written holds zeros. */
 void host_winners(const int64_t *index, int64_t count, int ndim, const int64_t *shape, int dim,

@@ -10,6 +10,8 @@
  *       element e = (i T + t) V + v is number v of turn i of thread t, of ceil(V / 4) calls; V elements are
  *       16 bytes, or as many as divide the count; V = 1 goes as the others do
  *
+ *   bernoulli of a tensor, multinomial with replacement: bernoulli_each, firsts
+ *
  * Numbers of curand lie on (0, 1].  Its normals are r sin t, r cos t, by the fast sine of the chip: exactly
  * PyTorch's on a GPU, within 1e-6 elsewhere; exponentials its fast logarithm. */
 #include "random/philox.h"
@@ -17,7 +19,7 @@
 
 namespace {
 
-constexpr int BLOCK = 256;
+constexpr int BLOCK = 256, ROW_BLOCK = 128, ROWS = 65535;
 
 struct Draw {
     uint64_t seed, first; /* of the counter: the offset in calls */
@@ -155,6 +157,22 @@ template <class C> __global__ void bernoulli(Draw d, uint8_t *out)
         out[i] = (double)element<C>(d, i, false) < d.p;
 }
 
+/* Element e is number e % 4 of the first call of thread e / 4; p: f32 beside all but doubles. */
+template <class T> __global__ void bernoulli_each(Draw d, const T *p, T *out)
+{
+    for (int64_t i = first_item(); i < d.count; i += item_step())
+        put(out + i, (Compute<T>)(unit(pick(call(d, i / 4, 0), (int)(i % 4))) <= value_of(p[i])));
+}
+
+/* Row r of n numbers: the first of each call of a row of blocks of 128; of rows there are at most 65535. */
+__global__ void firsts(Draw d, int64_t n, float *out)
+{
+    for (int64_t i = first_item(); i < d.count; i += item_step()) {
+        const int64_t row = i / n, thread = row % ROWS * ((n + ROW_BLOCK - 1) / ROW_BLOCK * ROW_BLOCK);
+        out[i] = unit(pick(call(d, thread + i % n, row / ROWS), 0));
+    }
+}
+
 /* width: elements that a thread of PyTorch's has side by side; C: what it compares in. */
 template <class C> struct TorchKeep {
     static constexpr bool DRAWS = true;
@@ -210,8 +228,27 @@ int width_of_dropout(const RandomArgs *r)
 
 } // namespace
 
+/* Those whose threads do not depend on the GPU. */
+static int draw_rows(RandomArgs *r)
+{
+    const Draw d = { r->seed, r->offset / 4, r->count, 0, { 0, 0 }, 0 };
+    const unsigned blocks = gpu_blocks(r->count);
+    if (r->kind == RANDOM_TORCH_FIRST) {
+        r->advance = (uint64_t)((r->count / r->low - 1) / ROWS + 1) * 4;
+        LAUNCH(firsts, blocks, THREADS, d, r->low, (float *)r->out);
+        return gpu_launched("random");
+    }
+    r->advance = 12; /* of the 10 that PyTorch reserves */
+    return with_float(r->dtype, [&]<class T>() {
+        auto kernel = &bernoulli_each<T>;
+        LAUNCH(kernel, blocks, THREADS, d, (const T *)r->x, (T *)r->out);
+        return gpu_launched("random");
+    });
+}
+
 int gpu_random_torch(RandomArgs *r)
 {
+    if (r->kind == RANDOM_TORCH_EACH || r->kind == RANDOM_TORCH_FIRST) return draw_rows(r);
     const bool wide = r->dtype == TENSOR_F64, mask = r->kind == RANDOM_TORCH_DROPOUT;
     const bool whole = r->kind == RANDOM_TORCH_INTEGERS;
     const int64_t each = (whole ? r->wide : wide && !mask) ? 2 : 4, threads = threads_of_torch(r->count);

@@ -1,19 +1,19 @@
 /* normal_tensor.c - normals whose mean and deviation are tensors: z std + mean, each step rounded, as
  * PyTorch. */
-#include "cpu/index/host_index.h"
-#include "op/op.h"
+#include "op/shape/shape_op.h"
 #include <tapegrad/random.h>
 #include "random/draw.h"
 
-static int check_deviations(const char *op, const Tensor *std)
+/* On a device found late. */
+static int check_deviations(const char *op, const Tensor *std, const void *site)
 {
-    Tensor *host = own(draw_operand(std, TENSOR_F64));
-    const double *value = host ? host->data : NULL;
-    const int64_t bad = host ? host_negative(value, host->numel) : -1;
-    if (bad >= 0)
-        return fail(TENSOR_EVALUE, op, "std %s: %g at position %lld: want 0 or more", S(std), value[bad],
-                    (long long)bad);
-    return host ? 0 : -1;
+    OpCall c = { .name = op, .site = site };
+    CheckArgs args = { .what = "std", .status = TENSOR_EVALUE, .high = INT64_MAX };
+    const int found = call_check(&c, std, &args);
+    if (found == 1)
+        return fail(TENSOR_EVALUE, op, "std %s: %g at position %lld: want 0 or more", S(std), args.bad_number,
+                    (long long)args.bad_at);
+    return found;
 }
 
 /* z std + mean, each step rounded; std and mean may be NULL. */
@@ -29,7 +29,8 @@ static Tensor *moved(Tensor *z, Tensor *std, Tensor *mean)
 static Tensor *normals_like(const char *op, const Tensor *x, double mean, double std)
 {
     return draw_like(x, x->dtype,
-                     (Draw){ op, fill_normal, .drawn = draw_wide(x->dtype), .at = { mean, std } });
+                     (Draw){ op, fill_normal, .torch = RANDOM_TORCH_NORMAL, .drawn = draw_wide(x->dtype),
+                             .at = { mean, std } });
 }
 
 Tensor *tensor_normal_tensor(Tensor *mean, Tensor *std)
@@ -47,7 +48,7 @@ Tensor *tensor_normal_tensor(Tensor *mean, Tensor *std)
     if (shape.ndim < 0)
         return fail(TENSOR_ESHAPE, op, "mean %s and std %s do not broadcast", S(mean), S(std)), NULL;
     TensorScope scope = tensor_scope_open();
-    Tensor *z = check_deviations(op, std) ? NULL : own(new_tensor(shape, mean->dtype, mean->place));
+    Tensor *z = check_deviations(op, std, SITE) ? NULL : own(new_tensor(shape, mean->dtype, mean->place));
     return tensor_scope_return(scope, z ? moved(normals_like(op, z, 0, 1), std, mean) : NULL);
 }
 
@@ -64,6 +65,6 @@ Tensor *tensor_normal_scalar_tensor(double mean, Tensor *std)
     static const char op[] = "tensor_normal_scalar_tensor";
     if (check_null(std, op, 2) || draw_check_float(op, std->dtype)) return NULL;
     TensorScope scope = tensor_scope_open();
-    Tensor *z = check_deviations(op, std) ? NULL : moved(normals_like(op, std, 0, 1), std, NULL);
+    Tensor *z = check_deviations(op, std, SITE) ? NULL : moved(normals_like(op, std, 0, 1), std, NULL);
     return tensor_scope_return(scope, z ? tensor_add_scalar(z, mean) : NULL); /* moved z has no graph */
 }
