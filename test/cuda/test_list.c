@@ -369,6 +369,32 @@ static void casts_of_parameters_that_were_freed(void **state)
     for (int i = 1; i < PARAMETERS; i++) tensor_release(p[i]);
 }
 
+static int64_t peak_of_products(Tensor *const *p)
+{
+    assert_int_equal(tensor_device_memory_reset_peak(test_device()), 0);
+    const int64_t before = tensor_device_memory(test_device()).in_use;
+    TensorScope scope = tensor_scope_open();
+    products(p, NULL);
+    tensor_scope_close(scope);
+    return tensor_device_memory(test_device()).peak - before;
+}
+
+/* Nor is one, two blocks later, that a block did not cast. */
+static void casts_of_parameters_that_were_left_out(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p[PARAMETERS], *few[PARAMETERS] = { NULL };
+    for (int i = 0; i < PARAMETERS; i++) p[i] = parameter(i);
+    few[0] = p[0], few[1] = p[1];
+    peak_of_products(few);
+    const int64_t want = peak_of_products(few);
+    peak_of_products(p);
+    assert_true(peak_of_products(few) > want); /* casts them all ahead */
+    assert_int_equal(peak_of_products(few), want);
+    tensor_scope_close(scope);
+}
+
 /* ---- gradients that are added to others ------------------------------------------------------ */
 
 static Tensor *loss_of(Tensor *const *p, double factor)
@@ -457,6 +483,7 @@ int main(void)
         cmocka_unit_test(clips_of_any_layout),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
         cmocka_unit_test(casts_of_parameters_that_were_freed),
+        cmocka_unit_test(casts_of_parameters_that_were_left_out),
         cmocka_unit_test(gradients_are_added_in_one_launch),
         cmocka_unit_test(gradients_are_added_or_not),
     };
