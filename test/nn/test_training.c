@@ -173,6 +173,12 @@ static void broken_lists(void **state)
     nn_free(m);
 }
 
+typedef struct Odd {
+    Module base;
+    Module *inner;
+} Odd;
+
+/* What a constructor writes into the stand-in, the next one does not find. */
 static void sizes_no_module_has(void **state)
 {
     (void)state;
@@ -180,6 +186,9 @@ static void sizes_no_module_has(void **state)
     for (int i = 0; i < 3; i++) {
         Module *m = nn_new_size(sizes[i], "Odd", scaled_forward);
         assert_non_null(m);
+        assert_int_equal(nn_parameters(m).count, 0);
+        assert_null(((Odd *)m)->inner);
+        ((Odd *)m)->inner = m;
         assert_null(nn_done(m));
         assert_status_error(-1, TENSOR_EVALUE);
     }
