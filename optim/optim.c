@@ -79,7 +79,7 @@ void optim_free_group(OptimGroup *g)
         tensor_release(g->param[i].skipped), tensor_release(g->param[i].carried);
     }
     free(g->options), free(g->param), free(g->before), free(g->stepped), free(g->grad), free(g->first);
-    free(g->item), free(g->numbers), free(g->mark);
+    free(g->item), free(g->numbers), free(g->dense), free(g->mark);
 }
 
 int optim_make_group(OptimGroup *g, size_t args, TensorList list, const void *options)
@@ -92,10 +92,11 @@ int optim_make_group(OptimGroup *g, size_t args, TensorList list, const void *op
                        .grad = calloc(n, sizeof *g->grad),
                        .item = calloc(2 * n, (2 + OPTIM_STATES) * sizeof *g->item),
                        .numbers = calloc(n, sizeof *g->numbers),
+                       .dense = calloc(n, sizeof *g->dense),
                        .first = calloc(n, sizeof *g->first),
                        .mark = calloc(n, sizeof *g->mark) };
     if (!g->options || !g->param || !g->before || !g->stepped || !g->grad || !g->item || !g->numbers ||
-        !g->first || !g->mark)
+        !g->dense || !g->first || !g->mark)
         return -1;
     memcpy(g->options, options, args);
     *(TensorList *)g->options = (TensorList){ 0 }; /* the caller's array may go */

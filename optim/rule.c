@@ -169,10 +169,19 @@ static int numbers_of(void *ctx, int i, OpListRule *call)
     return 0;
 }
 
+/* A parameter of a device, or a dense copy of it: what is made for the step lies densely. */
+static Tensor *dense_of(const OptimGroup *g, Tensor *x, int i, bool ready)
+{
+    if (!optim_is_far(x) || tensor_is_contiguous(x)) return x;
+    if (ready) g->dense[i] = tensor_contiguous(x);
+    return g->dense[i];
+}
+
 /* If a step changes numbers that a skipped step must restore, ops compute them. */
 static int run_lists(const Step *step, const OptimGroup *g, int n, bool ready)
 {
     memset(g->mark, 0, (size_t)n);
+    if (ready) memset(g->dense, 0, (size_t)n * sizeof *g->dense);
     if (step->found && step->kind->after) return 0;
     OnDevice d = { .step = *step, .group = g, .numbers = g->numbers };
     OptimLists l = { .function = step->kind->function,
@@ -189,7 +198,8 @@ static int run_lists(const Step *step, const OptimGroup *g, int n, bool ready)
     l.room = g->item + (size_t)n * (size_t)l.arrays;
     for (int i = 0; i < n; i++) {
         Tensor **item = g->item + (size_t)i * (size_t)l.arrays;
-        item[0] = step->p[i]->tensor, item[1] = step->grad[i];
+        item[0] = dense_of(g, step->p[i]->tensor, i, ready), item[1] = step->grad[i];
+        if (!item[0]) return -1;
         states_of(step->kind, step->options, step->p[i], item + 2);
     }
     return optim_run_lists(&l);
@@ -234,7 +244,7 @@ int optim_run(const OptimKind *kind, const OptimGroup *g, int n, Tensor *found)
             TensorScope scope = tensor_scope_open();
             status = step_by_ops(&a, a.p[i], a.grad[i]);
             tensor_scope_close(scope);
-        }
+        } else if (g->dense[i] && !tensor_copy_(a.p[i]->tensor, g->dense[i])) status = -1;
         if (!status && kind->after && !found) kind->after(a.options, a.p[i]);
     }
     return status;

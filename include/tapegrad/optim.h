@@ -502,7 +502,7 @@ typedef struct OptimGroup {
     double initial_lr;             /* lr when its first scheduler was made (lr_scheduler.h) ... */
     bool scheduled;                /* ... if it was */
     OptimParam *before, **stepped; /* private: lists for a step */
-    Tensor **grad, **item, **numbers;
+    Tensor **grad, **item, **numbers, **dense;
     int64_t *first;
     char *mark;
     struct OptimCaptured *captured;

@@ -141,6 +141,43 @@ static void launches_do_not_grow_with_a_scaler(void **state)
     optim_scaler_free(scaler);
 }
 
+/* A copy of each, one call for all, and a copy back; with a flag, too, which holds a step back. */
+static void transposed_parameters(void **state)
+{
+    (void)state;
+    enum { MANY = 20 };
+    TensorScope scope = tensor_scope_open();
+    for (int scaled = 0; scaled < 2; scaled++) {
+        Tensor *p[2][MANY];
+        for (int far = 0; far < 2; far++) {
+            GradScaler *scaler = optim_grad_scaler();
+            int64_t launches = 0;
+            for (int i = 0; i < MANY; i++) {
+                Tensor *x = tensor_reshape(tensor_arange(i, i + 6, 1, TENSOR_F32), SHAPE(2, 3));
+                p[far][i] = tensor_transpose(far ? tensor_to_device(x, test_device()) : x, 0, 1);
+                tensor_requires_grad_(p[far][i], true);
+            }
+            Optimizer *opt = optim_adamw(TENSOR_LIST(p[far], MANY), .lr = 1e-2);
+            for (int t = 0; t < STEPS; t++) {
+                const double slope = scaled && t == 1 ? (double)INFINITY : t + 1;
+                for (int i = 0; i < MANY; i++) tensor_set_grad(p[far][i], tensor_full_like(p[far][i], slope));
+                if (scaled) optim_scaler_scale(scaler, tensor_sum(tensor_grad(p[far][0])));
+                if (scaled) assert_int_equal(optim_scaler_unscale_(scaler, opt), 0);
+                launches = counts_now().launches;
+                assert_int_equal(scaled ? optim_scaler_step(scaler, opt) : optim_step(opt), 0);
+                launches = counts_now().launches - launches;
+                if (scaled) optim_scaler_update(scaler);
+            }
+            if (far && is_emulated()) assert_true(launches <= 2 * MANY + 6);
+            optim_free(opt), optim_scaler_free(scaler);
+        }
+        for (int i = 0; i < MANY; i++)
+            assert_tensor_close(tensor_to_device(tensor_detach(p[1][i]), "cpu"), tensor_detach(p[0][i]), 1e-6,
+                                0);
+    }
+    tensor_scope_close(scope);
+}
+
 /* bf16 with masters of f32: gradients are cast in one launch, and the masters in another. */
 static void masters_are_cast_together(void **state)
 {
@@ -477,6 +514,7 @@ int main(void)
         cmocka_unit_test(every_rule_is_one_kernel),
         cmocka_unit_test(launches_do_not_grow),
         cmocka_unit_test(launches_do_not_grow_with_a_scaler),
+        cmocka_unit_test(transposed_parameters),
         cmocka_unit_test(masters_are_cast_together),
         cmocka_unit_test(copies_heed_a_flag),
         cmocka_unit_test(norms_of_lists),
