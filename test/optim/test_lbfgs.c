@@ -22,7 +22,7 @@ typedef struct Problem {
 
 static struct {
     char text[200];
-    bool valley;
+    Tensor *(*loss)(Tensor *x);
     double golden[5][NUMBERS];
     int shown;
 } cases[MOST];
@@ -46,6 +46,12 @@ static Tensor *bowl(Tensor *x)
                       tensor_mul_scalar(tensor_square(tensor_sum(x)), 0.05));
 }
 
+static Tensor *waves(Tensor *x)
+{
+    return tensor_sum(
+        tensor_add(tensor_div_scalar(tensor_square(x), 5), tensor_sin(tensor_mul_scalar(x, 4))));
+}
+
 static Tensor *closure(void *ctx)
 {
     Problem *a = ctx;
@@ -61,7 +67,7 @@ static Problem begin(int k, TensorDtype dtype)
     static const OptimKind *kind;
     static KindRoom room;
     _Alignas(16) char args[OPTIM_OPTIONS];
-    Problem a = { .scope = tensor_scope_open(), .loss = cases[k].valley ? valley : bowl };
+    Problem a = { .scope = tensor_scope_open(), .loss = cases[k].loss };
     for (int i = 0; i < optim_kind_count(); i++)
         if (strcmp(optim_kind_at(i)->name, "LBFGS") == 0) kind = optim_kind_at(i);
     a.p = optim_case_start(0, P, SHAPE(P), dtype), a.q = optim_case_start(P, Q, SHAPE(2, 3), dtype);
@@ -107,7 +113,7 @@ static int read_all(void **state)
         if (strcmp(word, "closure") == 0) {
             assert_true(count < MOST);
             rest = strchr(rest, '|') + 1;
-            cases[count].valley = strncmp(rest, "valley", 6) == 0;
+            cases[count].loss = *rest == 'v' ? valley : *rest == 'b' ? bowl : waves;
             snprintf(cases[count++].text, sizeof cases->text, "%s", strchr(rest, '|') + 1);
         } else if (strcmp(word, "step") == 0) {
             int64_t n;

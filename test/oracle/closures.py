@@ -6,6 +6,7 @@ x is p of 5 elements and q of 2 x 3, both in f64; element i starts at ((5 i) mod
 
     valley   sum over i of 10 (x_(i+1) - x_i^2)^2 + (1 - x_i)^2
     bowl     sum over i of (i + 1) log(cosh(x_i - i / 7)) + 0.05 (sum x)^2
+    waves    sum over i of x_i^2 / 5 + sin(4 x_i): a long step passes hills, and goes down where it ends high
 
 With maximize they are negated.  After step 10 the learning rate is halved.
 """
@@ -23,6 +24,9 @@ CASES = (
     ("bowl", "lr=0.3 max_iter=4 max_eval=3 tolerance_grad=1e-3"),
     ("bowl", "line_search_fn=strong_wolfe max_iter=2 tolerance_change=1e-4"),
     ("bowl", "lr=0.5 max_iter=6 maximize=true"),
+    ("waves", "line_search_fn=strong_wolfe max_iter=3"),
+    ("waves", "line_search_fn=strong_wolfe max_iter=4 lr=3"),
+    ("waves", "line_search_fn=strong_wolfe max_iter=2 lr=8"),
 )
 
 
@@ -33,6 +37,10 @@ def valley(x):
 def bowl(x):
     i = torch.arange(P + Q, dtype=torch.float64)
     return ((i + 1) * torch.log(torch.cosh(x - i / 7))).sum() + 0.05 * x.sum() ** 2
+
+
+def waves(x):
+    return (x**2 / 5 + torch.sin(4 * x)).sum()
 
 
 def run(loss_name, text):
