@@ -11,7 +11,7 @@ static Tensor *ones(TensorShape shape) { return tensor_ones(shape, TENSOR_F64); 
 static void parts(void)
 {
     Tensor *m = ones(SHAPE(4, 6)), *line = ones(SHAPE(6)), *long_one = ones(SHAPE(257)),
-           *scalar = ones(SHAPE());
+           *none = ones(SHAPE(0)), *scalar = ones(SHAPE());
     ANSWER(tensor_split(m, 2, 0, NULL, 8));
     ANSWER(tensor_split(m, 2, 0, part, 1));
     ANSWER(tensor_split(m, 2, 0, part, 2));
@@ -19,6 +19,11 @@ static void parts(void)
     ANSWER(tensor_split_sizes(m, SHAPE(1, 2), 0, part));
     ANSWER(tensor_split_sizes(m, SHAPE(1, 3), 0, NULL));
     ANSWER(tensor_split_sizes(m, SHAPE(1, 3), 0, part));
+    ANSWER(tensor_split_sizes(m, SHAPE(), 0, part));
+    ANSWER(tensor_split_sizes(none, SHAPE(), 0, part));
+    ANSWER(tensor_split_sizes(none, SHAPE(0), 0, part));
+    ANSWER(tensor_split_sizes(m, (TensorShape){ 1, NULL }, 0, part));
+    ANSWER(tensor_split_sizes(m, (TensorShape){ -1, NULL }, 0, part));
     ANSWER(tensor_chunk(m, 0, 0, part, 8));
     ANSWER(tensor_chunk(m, 1, 0, part, 8));
     ANSWER(tensor_chunk(m, 4, 0, part, 3));
@@ -45,6 +50,27 @@ static void parts(void)
     ANSWER(tensor_vsplit(m, 4, part, 8));
     ANSWER(tensor_dsplit(m, 1, part, 8));
     ANSWER(tensor_dsplit(ones(SHAPE(1, 1, 3)), 2, part, 8));
+}
+
+/* Each mode at the end of its reach, and of what is empty. */
+static void pads(void)
+{
+    Tensor *three = ones(SHAPE(1, 3)), *none = ones(SHAPE(1, 0));
+    ANSWER(tensor_pad(three, DIMS(2, 0), .mode = TENSOR_PAD_REFLECT));
+    ANSWER(tensor_pad(three, DIMS(0, 3), .mode = TENSOR_PAD_REFLECT));
+    ANSWER(tensor_pad(none, DIMS(0, 0), .mode = TENSOR_PAD_REFLECT));
+    ANSWER(tensor_pad(none, DIMS(1, 0), .mode = TENSOR_PAD_REFLECT));
+    ANSWER(tensor_pad(three, DIMS(3, 3), .mode = TENSOR_PAD_CIRCULAR));
+    ANSWER(tensor_pad(three, DIMS(3, -1), .mode = TENSOR_PAD_CIRCULAR));
+    ANSWER(tensor_pad(none, DIMS(0, 0), .mode = TENSOR_PAD_CIRCULAR));
+    ANSWER(tensor_pad(none, DIMS(0, 1), .mode = TENSOR_PAD_CIRCULAR));
+    ANSWER(tensor_pad(three, DIMS(-3, 0), .mode = TENSOR_PAD_REPLICATE));
+    ANSWER(tensor_pad(three, DIMS(-2, 0), .mode = TENSOR_PAD_REPLICATE));
+    ANSWER(tensor_pad(none, DIMS(0, 0), .mode = TENSOR_PAD_REPLICATE));
+    ANSWER(tensor_pad(none, DIMS(1, 0), .mode = TENSOR_PAD_REPLICATE));
+    ANSWER(tensor_pad(three, DIMS(-3, 0)));
+    ANSWER(tensor_pad(three, DIMS(-4, 0)));
+    ANSWER(tensor_pad(none, DIMS(0, 1)));
 }
 
 static void joins(void)
@@ -202,6 +228,7 @@ int main(int argc, char **argv)
 {
     answers_begin(argc, argv, "test/shape/refusals.golden");
     answers_of("parts", parts);
+    answers_of("pads", pads);
     answers_of("joins", joins);
     answers_of("views", views);
     answers_of("indices", indices);

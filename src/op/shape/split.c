@@ -209,7 +209,7 @@ int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
-    const bool list = sizes.ndim >= 0 && sizes.ndim <= TENSOR_MAX_DIMS && (sizes.dim || !sizes.ndim);
+    const bool list = sizes.ndim > 0 && sizes.ndim <= TENSOR_MAX_DIMS && sizes.dim;
     SplitParams p = { .dim = dim, .sizes = sizes };
     const int count = list ? split(__func__, x, &p, parts, sizes.ndim, SITE)
                            : op_apply_as(&op_split, __func__, &x, 1, &p, SITE, NULL, 0);
