@@ -151,7 +151,7 @@ const TensorOp op_matrix_power = {
     PARAMS_GIVEN(PowerParams, power_fields),
     .shape = power_shape,
     .compose = matrix_power,
-    .flags = OP_ROUND_ONCE,
+    .flags = OP_ROUND_ONCE | OP_OF_PRODUCTS,
     .samples = "3x3 {n=2}; 2x3x3 {n=3}; 3x3 {n=1}; 3x3 {n=0}; 2x2 {n=7}; 0x0 {n=2}; 0x2x2 {n=5}; 2x2 {n=-1}; "
                "3x3 {n=-2}; 0x2x2 {n=-3}; 3x3@i64 {n=5}; 2x2@u8 {n=0}",
     .errors = "3x4 {n=2} ! ESHAPE; 3 {n=2} ! ESHAPE; 2x2:1..1 {n=-1} ! EVALUE; 3x3@i64 {n=-1} ! EDTYPE; "
