@@ -339,7 +339,7 @@ static bool is_multiplied_there(Tensor *const *inputs, int n, int dtype)
 {
     const Tensor *x = NULL;
     for (int i = 0; i < n && !x; i++) x = inputs[i];
-    return x && x->storage && !on_host(x->place) && TAKES(x->place, gemm, dtype);
+    return x && x->storage && multiplied_there(x->place, dtype);
 }
 
 /* The half dtype that the floating inputs promote to, and that the op is not computed in; -1 if there is none

@@ -47,6 +47,11 @@ FORCE_INLINE int need_kernel(int status, const char *op, const Place *place)
 /* TAKES - does the device have the slot, for this dtype without a cast? */
 #define TAKES(place, slot, dtype_) \
     ((place)->device->slot && ((place)->device->takes[SLOT_##slot] >> (dtype_)&1))
+/* multiplied_there - do products of another device than the host read the dtype? */
+FORCE_INLINE bool multiplied_there(const Place *place, int dtype)
+{
+    return !on_host(place) && TAKES(place, gemm, dtype);
+}
 
 /* Steps that are captured (graph/step.c).
  * graph_wait - before what waits for a device, copies from or to the host or cannot be captured otherwise:

@@ -8,9 +8,10 @@
  *
  * v are the weights of the classes, or 1.  Backward computes z again, chunk by chunk.  The mean divides by
  * the sum of v_t over rows that are not ignored; with probabilities, by the number of rows.  Under autocast
- * the products have its dtype, and the rest is f32, as in linear and cross_entropy.  A recorded sweep
- * computes dz by ops, which keep their operands: second derivatives hold all logits.  So does w [C, d1, ...,
- * D], whose logits [N, C, d1, ...] the plain op computes. */
+ * the products have its dtype, and the rest is f32, as in linear and cross_entropy; so it is with halves on
+ * a device that multiplies them, while the CPU computes in f32.  A recorded sweep computes dz by ops, which
+ * keep their operands: second derivatives hold all logits.  So does w [C, d1, ..., D], whose logits
+ * [N, C, d1, ...] the plain op computes. */
 #include <math.h>
 #include "autograd/modes.h"
 #include "cpu/index/host_index.h"
@@ -382,10 +383,12 @@ static int compose(OpCall *c)
     const int dtype = lower >= 0 ? TENSOR_F32
                       : soft     ? loss_dtype(c, KEEP_INPUT(X) | KEEP_INPUT(TARGET) | KEEP_INPUT(CLASSES))
                                  : op_input(c, X)->dtype;
+    const bool there = multiplied_there(op_input(c, X)->place, op_input(c, X)->dtype);
     Tensor *in[INPUTS];
     for (int i = 0; i < INPUTS; i++) {
         Tensor *t = op_input(c, i);
         if (!t || (i == TARGET && !soft)) in[i] = t;
+        else if (lower < 0 && there && i != TARGET && i != CLASSES) in[i] = t;
         else if (lower < 0) in[i] = loss_input(c, i, dtype);
         else in[i] = autocast_cast(t, i == TARGET || i == CLASSES ? TENSOR_F32 : lower);
         if (t && !in[i]) return -1;
@@ -414,7 +417,7 @@ const TensorOp op_linear_cross_entropy = {
     PARAMS(TensorLinearCrossEntropyArgs, tensor_linear_cross_entropy_defaults, fields),
     .shape = shape,
     .compose = compose,
-    .flags = OP_ANY_DEVICE,
+    .flags = OP_ANY_DEVICE | OP_OF_PRODUCTS,
     .torch = "nn.functional.linear_cross_entropy",
     .samples =
         "3x4,5x4,3@i64:0..4,-,-; 3x4,5x4,3@i64:0..4,5,- {reduction=sum chunk=2}; "

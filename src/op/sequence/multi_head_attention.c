@@ -212,7 +212,7 @@ static Tensor *attend_with_weights(const TensorMultiHeadAttentionArgs *p, Tensor
 {
     const double d = (double)q->shape[3], scale = d > 0 ? sqrt(1 / d) : 1;
     const TensorDtype dtype = (TensorDtype)q->dtype;
-    if (on_host(q->place) || !TAKES(q->place, gemm, q->dtype))
+    if (!multiplied_there(q->place, q->dtype))
         q = wide_float(q), k = wide_float(k), v = wide_float(v), mask = wide_float(mask);
     Tensor *w = attention_probabilities(q, k, mask, scale, false);
     if (w && v) w = tensor_to(w, (TensorDtype)v->dtype);

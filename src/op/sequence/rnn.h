@@ -32,8 +32,8 @@ FORCE_INLINE int rnn_slots(int kind) { return kind == RNN_LSTM ? RNN_ROLES : RNN
 /* rnn_dtype - what operands of a dtype are computed in: halves where the device reads them, else f32. */
 FORCE_INLINE int rnn_dtype(const Place *place, int dtype)
 {
-    const bool there = !on_host(place) && TAKES(place, rnn_step, dtype) &&
-                       TAKES(place, rnn_step_grad, dtype) && TAKES(place, gemm, dtype);
+    const bool there =
+        multiplied_there(place, dtype) && TAKES(place, rnn_step, dtype) && TAKES(place, rnn_step_grad, dtype);
     return there || dtype == TENSOR_F64 ? dtype : TENSOR_F32;
 }
 
