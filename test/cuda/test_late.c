@@ -267,11 +267,35 @@ static void windows_and_choices(void **state)
     tensor_scope_close(scope);
 }
 
+/* Gradients that are none of the value, which no sample may have: each index as often as it counts, and
+ * padding, empty bags and repeats among them. */
+static void gradients_by_frequency(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *index = tensor_from_data((int64_t[]){ 1, 0, 1, 2, 2, 2, 1, 0 }, SHAPE(8), TENSOR_I64),
+           *offsets = tensor_from_data((int64_t[]){ 0, 3, 3, 6 }, SHAPE(4), TENSOR_I64), *g[2][2];
+    for (int far = 0; far < 2; far++)
+        for (int bag = 0; bag < 2; bag++) {
+            Tensor *w = tensor_reshape(tensor_arange(1, 9, 1, TENSOR_F32), SHAPE(4, 2)), *i = index;
+            if (far) w = there(w), i = there(i);
+            tensor_requires_grad_(w, true);
+            Tensor *y =
+                bag ? tensor_embedding_bag(i, w, far ? there(offsets) : offsets, .mode = TENSOR_BAG_SUM,
+                                           .padding_idx = 1, .scale_grad_by_freq = true)
+                    : tensor_embedding(i, w, .padding_idx = 1, .scale_grad_by_freq = true);
+            g[far][bag] = tensor_gradients(tensor_sum(tensor_square(y)), w);
+        }
+    for (int bag = 0; bag < 2; bag++) same(g[1][bag], g[0][bag]);
+    tensor_scope_close(scope);
+}
+
 int main(void)
 {
     if (!test_device_opens()) return 1;
     const struct CMUnitTest tests[] = { cmocka_unit_test(told_by_the_next_wait),
                                         cmocka_unit_test(told_at_once), cmocka_unit_test(the_last_write_wins),
-                                        cmocka_unit_test(windows_and_choices) };
+                                        cmocka_unit_test(windows_and_choices),
+                                        cmocka_unit_test(gradients_by_frequency) };
     return cmocka_run_group_tests_name("told late", tests, NULL, NULL);
 }
