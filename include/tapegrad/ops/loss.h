@@ -202,8 +202,8 @@ TAPEGRAD_API extern const TensorLinearCrossEntropyArgs tensor_linear_cross_entro
  * tensor_cross_entropy(tensor_linear(x, w, b), target, .weight = classes) of x [N, D] or [D], w [C, D] and
  * class indices or probabilities, a chunk of rows at a time.  Neither the loss nor its gradient holds all
  * logits [N, C]; backward computes them again.  Second derivatives do hold them, and so does every sweep with
- * w [C, d1, ..., D], whose logits are [N, C, d1, ...].  Under autocast products run in the lower dtype, the
- * loss in f32.
+ * w [C, d1, ..., D], whose logits are [N, C, d1, ...].  Under autocast products run in the lower dtype, on a
+ * GPU those of f16 and bf16 in theirs, and the loss in f32.
  * Errors as tensor_cross_entropy; EDTYPE: x, w and b differ in dtype; EVALUE: chunk < 0. */
 #define tensor_linear_cross_entropy(...)                                         \
     TENSOR_CALL_(tensor_linear_cross_entropy_args, TensorLinearCrossEntropyArgs, \
