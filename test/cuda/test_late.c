@@ -260,6 +260,17 @@ static void windows_and_choices(void **state)
             same(at[1], at[0]);
         }
     }
+    for (int n = 0; n < 3; n++) { /* one number is the first */
+        Tensor *near[3], *far[3];
+        for (int there = 0; there < 2; there++) {
+            tensor_set_default_device(there ? test_device() : "cpu");
+            Tensor **y = there ? far : near;
+            y[0] = tensor_linspace(2, 5, n, TENSOR_F32), y[1] = tensor_linspace(2, 5, n, TENSOR_I64);
+            y[2] = tensor_arange(2, 2 + 3 * n, 3, TENSOR_F64);
+        }
+        tensor_set_default_device("cpu");
+        for (int i = 0; i < 3; i++) same(far[i], near[i]);
+    }
     for (int r = 0; r < 6; r++)
         for (int again = 0; again < 2; again++)
             same(tensor_combinations(there(list), .r = r, .with_replacement = again),

@@ -406,6 +406,30 @@ static void casts_of_parameters_that_were_freed(void **state)
     for (int i = 1; i < PARAMETERS; i++) tensor_release(p[i]);
 }
 
+/* What a list op writes counts as written, and what it reads does not. */
+static void writes_are_counted(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *x[2], *y[2];
+    uint32_t x_was[2], y_was[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = tensor_detach(parameter(i)), y[i] = tensor_detach(parameter(i));
+        x_was[i] = tensor_version(x[i]), y_was[i] = tensor_version(y[i]);
+    }
+    assert_int_equal(tensor_foreach_zero_(TENSOR_LIST(x, 2)), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(tensor_version(x[i]) > x_was[i]);
+        x_was[i] = tensor_version(x[i]);
+    }
+    assert_int_equal(tensor_foreach_add_(TENSOR_LIST(x, 2), TENSOR_LIST(y, 2), 2), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(tensor_version(x[i]) > x_was[i]);
+        assert_int_equal(tensor_version(y[i]), y_was[i]);
+    }
+    tensor_scope_close(scope);
+}
+
 static int64_t peak_of_products(Tensor *const *p)
 {
     assert_int_equal(tensor_device_memory_reset_peak(test_device()), 0);
@@ -520,6 +544,7 @@ int main(void)
         cmocka_unit_test(norms_of_lists),
         cmocka_unit_test(clips_of_any_layout),
         cmocka_unit_test(casts_of_parameters_are_one_launch),
+        cmocka_unit_test(writes_are_counted),
         cmocka_unit_test(casts_of_parameters_that_were_freed),
         cmocka_unit_test(casts_of_parameters_that_were_left_out),
         cmocka_unit_test(gradients_are_added_in_one_launch),
