@@ -76,14 +76,14 @@ static void run_dense(const Loop *loop, int64_t n, void *const used[1 + ROW_OPER
         loop->loop(whole, used[0], used[1 + ROW_A], used[1 + ROW_B], used[1 + ROW_Y], used[1 + ROW_G],
                    params);
     if (!left) return;
-    _Alignas(64) double rest[1 + ROW_OPERANDS][RARE_UNIT];
+    _Alignas(64) double rest[1 + ROW_OPERANDS][MAP_UNIT];
     Loop last = *loop;
     void *copy[1 + ROW_OPERANDS] = { rest[0] };
     last.unit = 0;
     for (int k = 1; k <= ROW_OPERANDS; k++) {
         if (!used[k]) continue;
         const double *from = (const double *)used[k] + whole;
-        for (int64_t i = 0; i < RARE_UNIT; i++) rest[k][i] = from[i < left ? i : left - 1];
+        for (int64_t i = 0; i < MAP_UNIT; i++) rest[k][i] = from[i < left ? i : left - 1];
         copy[k] = rest[k];
     }
     run_dense(&last, loop->unit, copy, params);
@@ -366,7 +366,7 @@ static int map_rare(MapArgs *m)
     loop.loop = real ? (*ISA_PICK(map_rare_loops)())[m->row - ROW_FAST][m->part] : row->i64;
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
     loop.compute = real ? TENSOR_F64 : TENSOR_I64;
-    loop.unit = real ? RARE_UNIT : 0;
+    loop.unit = real ? MAP_UNIT : 0;
     m->params = param;
     return run(&loop, m);
 }
@@ -388,7 +388,7 @@ int cpu_map(MapArgs *m)
     const MapKernels *kernels = real ? ISA_PICK(map_kernels)() : ISA_PICK_AVX2(map_kernels)();
     loop.loop = fast_loop(kernels, m, loop.compute);
     if (!loop.loop) return cpu_fail("no loop for %s", tensor_dtype_name((TensorDtype)loop.compute));
-    loop.size = dtype_size(loop.compute);
+    loop.size = dtype_size(loop.compute), loop.unit = loop.compute == TENSOR_F64 ? MAP_UNIT : 0;
     loop.to_bool = kernels->to_bool[m->row];
     loop.out_size = loop.to_bool ? 1 : loop.size;
     loop.bool_out = m->out.dtype == TENSOR_BOOL && !loop.to_bool;

@@ -10,6 +10,9 @@
 /* The types of computation in the order of TensorDtype.  Halves compute in f32; bools as u8. */
 enum { MAP_F32, MAP_F64, MAP_I64, MAP_I32, MAP_U8, MAP_TYPES };
 
+/* The loops on doubles, those of rare rows too, take whole multiples of so many elements. */
+enum { MAP_UNIT = 8 };
+
 typedef struct MapKernels {                                                     /* NULL: none */
     OpRowLoop forward[ROW_FAST][MAP_TYPES], gradient[ROW_FAST][2][MAP_F64 + 1]; /* of a and of b */
     bool to_bool[ROW_FAST]; /* forward writes bytes 0 and 1 */

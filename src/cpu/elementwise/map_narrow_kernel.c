@@ -2,6 +2,7 @@
  * times as fast as in double and int64_t (map_rare_kernel.c, map_rare.c), their plain forms.  The base of
  * x86-64 has none, to stay small. */
 #include <math.h>
+#include "map_kernels.h"
 #include "map_narrow.h"
 #ifdef __AVX512F__
 #include "cpu/math/vecmath512.h"

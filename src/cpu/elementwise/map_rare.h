@@ -11,9 +11,6 @@
 
 HIDDEN_BEGIN
 
-/* The loops on floats take whole multiples of so many elements. */
-enum { RARE_UNIT = 8 };
-
 /* [row][part]; NULL: none.  params: the row's, and whether results are rounded to f32 (or to halves), so that
  * an error of 2^-40 does not show. */
 typedef OpRowLoop RareLoops[ROW_COUNT - ROW_FAST][3];

@@ -50,43 +50,27 @@ INLINE int hard_fmod(double a, double b)
 }
 
 /* The angle of the smaller to the larger coordinate, in [0, pi/4], above tan(pi/8) from pi/4 on; then by
- * symmetry.  The rational function is that of Cephes' atan, of relative error 2e-16; for results that are
- * rounded to f32 a polynomial of 2^-35 does, without a second division. */
-INLINE double any_atan2(double y, double x, int rounded)
+ * symmetry.  The polynomial, of 2^-35, is for results that are rounded to f32. */
+INLINE double rounded_angle(double y, double x)
 {
-    const double pi_2 = 1.57079632679489661923, rest = 6.123233995736765886130e-17; /* pi / 2 is their sum */
-    const double ax = __builtin_fabs(x), ay = __builtin_fabs(y), most = larger(ax, ay),
-                 least = smaller(ax, ay);
+    const double most = larger(x, y), least = smaller(x, y);
     const int steep = least > 0.41421356237309504880 * most;
     const double t = (steep ? least - most : least) / (steep ? least + most : most), z = t * t;
-    double angle;
-    if (rounded) {
-        double p = 0x1.8216b562614d5p-5;
-        p = vm_fma_f64(p, z, -0x1.5a7c2fbb7ed6ap-4);
-        p = vm_fma_f64(p, z, 0x1.c43dd7faf32e9p-4);
-        p = vm_fma_f64(p, z, -0x1.247cebbb0852cp-3);
-        p = vm_fma_f64(p, z, 0x1.99990074a3500p-3);
-        p = vm_fma_f64(p, z, -0x1.555554863ccfdp-2);
-        angle = t * vm_fma_f64(p, z, 0x1.ffffffffd21a9p-1);
-    } else {
-        const double p =
-            (((-8.750608600031904122785e-1 * z - 1.615753718733365076637e1) * z - 7.500855792314704667340e1) *
-                 z -
-             1.228866684490136173410e2) *
-                z -
-            6.485021904942025371773e1;
-        const double q = ((((z + 2.485846490142306297962e1) * z + 1.650270098316988542046e2) * z +
-                           4.328810604912902668951e2) *
-                              z +
-                          4.853903996359136964868e2) *
-                             z +
-                         1.945506571482613964425e2;
-        angle = t * (z * p / q) + t;
-    }
-    angle = steep ? pi_2 / 2 + (angle + rest / 2) : angle;
-    angle = ay > ax ? pi_2 - (angle - rest) : angle;
-    angle = x < 0 ? 2 * pi_2 - (angle - 2 * rest) : angle;
-    return vm_sign_f64(angle, y);
+    double p = 0x1.8216b562614d5p-5;
+    p = vm_fma_f64(p, z, -0x1.5a7c2fbb7ed6ap-4);
+    p = vm_fma_f64(p, z, 0x1.c43dd7faf32e9p-4);
+    p = vm_fma_f64(p, z, -0x1.247cebbb0852cp-3);
+    p = vm_fma_f64(p, z, 0x1.99990074a3500p-3);
+    p = vm_fma_f64(p, z, -0x1.555554863ccfdp-2);
+    p = t * vm_fma_f64(p, z, 0x1.ffffffffd21a9p-1) + (steep ? 0x1.921fb54442d18p-1 : 0);
+    return y > x ? 0x1.921fb54442d18p+0 - p : p;
+}
+
+INLINE double any_atan2(double y, double x, int rounded)
+{
+    const double ax = __builtin_fabs(x), ay = __builtin_fabs(y);
+    const double angle = rounded ? rounded_angle(ay, ax) : vm_angle_f64(ay, ax);
+    return vm_sign_f64(x < 0 ? 0x1.921fb54442d18p+1 - (angle - 0x1.1a62633145c07p-53) : angle, y);
 }
 
 INLINE double fast_atan2(double y, double x) { return any_atan2(y, x, 0); }
@@ -167,7 +151,7 @@ INLINE int is_hard(int what, double a, double b)
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 /* keep and hard are constants: which operands there are, and whether the block has a hard element; 2 and 3 if
- * results are rounded to f32.  n is a multiple of RARE_UNIT, which the compiler is told by masks: no loop has
+ * results are rounded to f32.  n is a multiple of MAP_UNIT, which the compiler is told by masks: no loop has
  * a scalar tail. */
 
 #define ARGS \
@@ -178,7 +162,7 @@ INLINE void some(int64_t from, int64_t length, double *out, const double *a, con
                  const double *g, double p, unsigned keep, Formula *f, int hard)
 {
     INDEPENDENT
-    for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
+    for (int64_t i = from; i < from + (length & -MAP_UNIT); i++)
         out[i] = f(keep & KEEP_A ? a[i] : 0, keep & KEEP_B ? b[i] : 0, keep & KEEP_Y ? y[i] : 0,
                    keep & KEEP_OUTPUT(1) ? g[i] : 0, p, hard);
 }
@@ -191,7 +175,7 @@ INLINE void map_f64(ARGS, unsigned keep, int count, Formula *f, int what)
         const int64_t length = n - from < BLOCK ? n - from : BLOCK;
         int hard = what == ROUNDED ? params[1] == 0 : ONE_LOOP || what == ALWAYS;
         if (!ONE_LOOP && what != NEVER && what != ALWAYS && what != ROUNDED)
-            for (int64_t i = from; i < from + (length & -RARE_UNIT); i++)
+            for (int64_t i = from; i < from + (length & -MAP_UNIT); i++)
                 hard |= is_hard(what, ((const double *)a)[i], keep & KEEP_B ? ((const double *)b)[i] : p);
         if (!ONE_LOOP && what == ATAN2 && params[1] != 0) {
             if (hard) some(from, length, out, a, b, y, g, p, keep, f, 3);

@@ -6,7 +6,8 @@
  *
  *   vm_exp_f64  vm_expm1_f64  vm_log_f64  vm_log1p_f64  vm_tanh_f64  vm_erf_f64  vm_sin_f64  vm_cos_f64
  *
- * are written here.  Every other vm_NAME_f64 is the C library's NAME, at the end of the file.
+ * are written here and, where the target has FMA, those of vecmath64_fma.h.  Every other vm_NAME_f64 is the C
+ * library's NAME, at the end of that file.
  *
  * The bounds beside the functions are the largest errors that test_vecmath.c has seen against long
  * double, in units of the last place, with FMA / without, over 100 million random doubles.
@@ -134,15 +135,19 @@ VM_FN double vm_expm1_f64(double x) /* 1.55 ulp */
     return vm_abs_f64(x) < 0x1p-54 ? x : y;
 }
 
-/* log(x 2^k0) + c / x for a normal x > 0 and a tiny c / x, passed as d.
- * x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt 2;  s = f / (2 + f), |s| < .1716
- * log(1 + f) = 2 s + s R(s^2) = f - (f^2/2 - s (f^2/2 + R)), R by 2^-59.4 */
-VM_FN double vm_log_core_f64(double x, double k0, double d)
+/* x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt 2, of a normal x > 0; k as a double */
+VM_FN double vm_log_reduce_f64(double x, double *k)
 {
     uint64_t u = vm_bits_f64(x) + UINT64_C(0x00095f6200000000);
-    double k = vm_from_bits_f64(u >> 52 | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023) + k0;
-    double f = vm_from_bits_f64((u & UINT64_C(0x000fffffffffffff)) + UINT64_C(0x3fe6a09e00000000)) - 1;
-    double s = f / (2 + f), z = s * s, h = .5 * f * f;
+    *k = vm_from_bits_f64(u >> 52 | UINT64_C(0x4330000000000000)) - (0x1p52 + 1023);
+    return vm_from_bits_f64((u & UINT64_C(0x000fffffffffffff)) + UINT64_C(0x3fe6a09e00000000)) - 1;
+}
+
+/* s = f / (2 + f), |s| < .1716;  log(1 + f) = 2 s + s R(s^2) = f - (h - s (h + R)), h = f^2 / 2, R by 2^-59.4
+ * What comes back is s (h + R) + d. */
+VM_FN double vm_log_poly_f64(double f, double h, double d)
+{
+    double s = f / (2 + f), z = s * s;
     double p = 0x1.2f144a198737ap-3;
     p = vm_fma_f64(p, z, 0x1.39a0568ee86d2p-3);
     p = vm_fma_f64(p, z, 0x1.74664bcda60eap-3);
@@ -150,8 +155,15 @@ VM_FN double vm_log_core_f64(double x, double k0, double d)
     p = vm_fma_f64(p, z, 0x1.2492494232c3ep-2);
     p = vm_fma_f64(p, z, 0x1.999999997f988p-2);
     p = vm_fma_f64(p, z, 0x1.5555555555593p-1);
-    double low = vm_fma_f64(k, 0x1.9ef35793c7673p-41, d);
-    low = vm_fma_f64(s, vm_fma_f64(z, p, h), low);
+    return vm_fma_f64(s, vm_fma_f64(z, p, h), d);
+}
+
+/* log(x 2^k0) + c / x for a normal x > 0 and a tiny c / x, passed as d */
+VM_FN double vm_log_core_f64(double x, double k0, double d)
+{
+    double k, f = vm_log_reduce_f64(x, &k), h = .5 * f * f;
+    k += k0;
+    double low = vm_log_poly_f64(f, h, vm_fma_f64(k, 0x1.9ef35793c7673p-41, d));
     return vm_fma_f64(k, 0x1.62e42fefa2000p-1, f - (h - low));
 }
 
@@ -256,9 +268,8 @@ VM_FN double vm_trig_reduce_f64(double x, double *n, double *low)
     return r;
 }
 
-/* sin of n pi/2 + r + low: sin r or cos r by the parity of n, the sign by its second bit.
- * |r| <= pi/4: sin 2^-56.4, cos 2^-59.6 */
-VM_FN double vm_sin_quadrant_f64(double n, double r, double low)
+/* sin and cos of r + low, |r| <= pi/4: 2^-56.4, 2^-59.6 */
+VM_FN double vm_sin_poly_f64(double r, double low, double *cosine)
 {
     double z = r * r, h = .5 * z, one = 1 - h;
     double p = 0x1.5d8f990cd0be8p-33;
@@ -267,16 +278,22 @@ VM_FN double vm_sin_quadrant_f64(double n, double r, double low)
     p = vm_fma_f64(p, z, -0x1.a01a019bfce80p-13);
     p = vm_fma_f64(p, z, 0x1.111111110f7c8p-7);
     p = vm_fma_f64(p, z, -0x1.5555555555548p-3);
-    double s = r + vm_fma_f64(r * z, p, low * one);
     double q = -0x1.8fa45b5a41e7dp-37;
     q = vm_fma_f64(q, z, 0x1.1ee9d73eaf326p-29);
     q = vm_fma_f64(q, z, -0x1.27e4f7ea1b30bp-22);
     q = vm_fma_f64(q, z, 0x1.a01a019c836afp-16);
     q = vm_fma_f64(q, z, -0x1.6c16c16c14f88p-10);
     q = vm_fma_f64(q, z, 0x1.555555555554bp-5);
-    double c = one + vm_fma_f64(z * z, q, ((1 - one) - h) - r * low);
-    double half = n * .5, even = (half + VM_ROUND_F64) - VM_ROUND_F64;
-    double y = even == half ? s : c;
+    *cosine = one + vm_fma_f64(z * z, q, ((1 - one) - h) - r * low);
+    return r + vm_fma_f64(r * z, p, low * one);
+}
+
+VM_FN int vm_is_even_f64(double n) { return ((n * .5 + VM_ROUND_F64) - VM_ROUND_F64) == n * .5; }
+
+/* sin of n pi/2 + r + low: sin r or cos r by the parity of n, the sign by its second bit */
+VM_FN double vm_sin_quadrant_f64(double n, double r, double low)
+{
+    double c, s = vm_sin_poly_f64(r, low, &c), y = vm_is_even_f64(n) ? s : c;
     return vm_from_bits_f64(vm_bits_f64(y) ^ ((vm_bits_f64(n + VM_ROUND_F64) << 62) & VM_SIGN_F64));
 }
 
@@ -300,20 +317,36 @@ VM_FN double vm_sin_slow_f64(double x) { return sin(x); }
 VM_FN double vm_cos_slow_f64(double x) { return cos(x); }
 VM_FN double vm_tan_slow_f64(double x) { return tan(x); }
 
-/* The C library's, under the names that a generic caller makes. */
-#define vm_exp2_f64 exp2
-#define vm_log2_f64 log2
-#define vm_log10_f64 log10
-#define vm_tan_f64 tan
-#define vm_sinh_f64 sinh
-#define vm_cosh_f64 cosh
-#define vm_erfc_f64 erfc
-#define vm_atan_f64 atan
-#define vm_asin_f64 asin
-#define vm_acos_f64 acos
-#define vm_asinh_f64 asinh
-#define vm_acosh_f64 acosh
-#define vm_atanh_f64 atanh
-#define vm_pow_f64 pow
+/* |t| <= tan(pi/8): t + t z p(z), z = t^2, 2^-59 */
+VM_FN double vm_atan_poly_f64(double t)
+{
+    double z = t * t;
+    double p = -0x1.2841ff089ce39p-6;
+    p = vm_fma_f64(p, z, 0x1.3934ad1bc96efp-5);
+    p = vm_fma_f64(p, z, -0x1.9d656e25c114cp-5);
+    p = vm_fma_f64(p, z, 0x1.df320f4dab121p-5);
+    p = vm_fma_f64(p, z, -0x1.10ee49ff227fcp-4);
+    p = vm_fma_f64(p, z, 0x1.3b1157e3033c8p-4);
+    p = vm_fma_f64(p, z, -0x1.745cfcbbbade7p-4);
+    p = vm_fma_f64(p, z, 0x1.c71c710c75675p-4);
+    p = vm_fma_f64(p, z, -0x1.249249231d32dp-3);
+    p = vm_fma_f64(p, z, 0x1.9999999996d46p-3);
+    p = vm_fma_f64(p, z, -0x1.5555555555548p-2);
+    return vm_fma_f64(t * z, p, t);
+}
+
+/* The angle of y to x, both positive, the larger above 0: that of the smaller to the larger is that of c to
+ * 1, c = 0, 1/2 or 1 whichever is near, and the rest. */
+VM_FN double vm_angle_f64(double y, double x)
+{
+    double most = x > y ? x : y, least = x > y ? y : x;
+    double c = least > .6875 * most ? 1 : least > 0.41421356237309504880 * most ? .5 : 0;
+    double hi = c > .5 ? 0x1.921fb54442d18p-1 : c > 0 ? 0x1.dac670561bb4fp-2 : 0;
+    double lo = c > .5 ? 0x1.1a62633145c07p-55 : c > 0 ? 0x1.a2b7f222f65e2p-56 : 0;
+    double angle = hi + (vm_atan_poly_f64((least - c * most) / (most + c * least)) + lo);
+    return y > x ? 0x1.921fb54442d18p+0 - (angle - 0x1.1a62633145c07p-54) : angle;
+}
+
+#include "vecmath64_fma.h"
 
 #endif
