@@ -74,11 +74,11 @@ VM_FN void map_trig(float *y, const float *x, int64_t n, float (*f)(float), floa
     X(exp, 1.1, 1.1) X(expm1, 2, 2) X(log, 1, 1) X(log1p, 1.5, 1.5) X(tanh, 2, 2) X(erf, 1.5, 1.5)
 #define F64_TRIG(X) X(sin, 1, 1) X(cos, 1, 1)
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
-#define F64_FUSED(X)                                                                                        \
-    X(exp2, 1.2, )                                                                                          \
-    X(log2, .8, )                                                                                           \
-    X(log10, .8, ) X(sinh, 2, ) X(cosh, 1.6, ) X(atanh, 1.9, ) X(atan, 1.4, ) X(asin, 1.4, ) X(acos, 1.4, ) \
-        X(erfc, 4.5, )
+#define F64_FUSED(X) \
+    X(exp2, 1.2, )   \
+    X(log2, .8, )    \
+    X(log10, .8, )   \
+    X(sinh, 2, ) X(cosh, 1.6, ) X(atanh, 1.9, ) X(atan, 1.4, ) X(asin, 1.4, ) X(acos, 1.4, ) X(erfc, 4.5, )
 #define F64_FUSED_TRIG(X) X(tan, 2.3, )
 #else /* the C library's */
 #define F64_FUSED(X)
