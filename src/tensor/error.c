@@ -9,7 +9,12 @@
 #include "core.h"
 #include "thread.h"
 
-enum { TEXT = 1024, LONGEST = 1 << 16, NOTES = 1024 /* room after a long text */ };
+enum {
+    TEXT = 1024,
+    LINE = 256, /* of the call */
+    LONGEST = 1 << 16,
+    NOTES = 1024 /* room after a long text */
+};
 
 static THREAD_LOCAL struct {
     TensorStatus code;
@@ -61,7 +66,7 @@ static void place(void)
     char *text = error_text();
     const size_t n = strlen(text), room = error_room();
     const void *site = callsite_of(&error.site);
-    char where[256];
+    char where[LINE];
     error.placed = true;
     if (n + 1 < room && site && callsite_text(site, where, sizeof where))
         snprintf(text + n, room - n, strncmp(where, "in ", 3) == 0 ? "\n    %s" : "\n    at %s", where);
@@ -127,13 +132,14 @@ static size_t put_name(size_t n, const char *name, const TensorOp *op)
                                 "%s%s: ", is_users(op) || !in_registry(name) ? "" : "tensor_", name);
 }
 
-/* Appends after n characters.  The fixed buffer holds what fits, a longer one everything. */
+/* Appends after n characters.  The fixed buffer holds what fits with the line of the call, a longer one
+ * everything. */
 static void put_text(size_t n, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
     const int more = n < TEXT ? vsnprintf(error.text + n, TEXT - n, format, args) : 0;
-    if (more > 0 && (size_t)more >= TEXT - n) {
+    if (more > 0 && n + (size_t)more + LINE >= TEXT) {
         error.room = n + ((size_t)more < LONGEST ? (size_t)more : LONGEST) + NOTES;
         error.longer = malloc(error.room);
         thread_owns(THREAD_ERROR, tensor_error_clear);
