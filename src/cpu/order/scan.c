@@ -94,16 +94,20 @@ static void sum_tile(void *ctx, int64_t t)
     {                                                                                                  \
         type best = *x;                                                                                \
         int64_t at = 0;                                                                                \
-        for (int64_t i = 0; i < n; i++) {                                                              \
-            while (step == 1 && i + RUN <= n && !passes_##type(x + i, best, min)) {                    \
+        for (int64_t i = 0, end; i < n; i = end) {                                                     \
+            const bool run = step == 1 && i + RUN <= n;                                                \
+            end = run ? i + RUN : i + 1;                                                               \
+            if (run && !passes_##type(x + i, best, min)) {                                             \
                 for (int k = 0; k < RUN; k++) index[i + k] = at;                                       \
                 for (int k = 0; y && k < RUN; k++) y[i + k] = best;                                    \
-                i += RUN;                                                                              \
+                continue;                                                                              \
             }                                                                                          \
-            if (i == n) break;                                                                         \
-            if (unlikely(PASSES(x[i * step], best))) best = x[i * step], at = i;                       \
-            index[i * step] = at;                                                                      \
-            if (y) y[i * step] = best;                                                                 \
+            for (int64_t k = i; k < end; k++) {                                                        \
+                const int passes = PASSES(x[k * step], best);                                          \
+                best = passes ? x[k * step] : best, at = passes ? k : at;                              \
+                index[k * step] = at;                                                                  \
+                if (y) y[k * step] = best;                                                             \
+            }                                                                                          \
         }                                                                                              \
     }                                                                                                  \
     static void extremes_##type(const ScanArgs *a, Tile tile, bool min)                                \
