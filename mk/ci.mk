@@ -50,6 +50,8 @@ $(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) \
   $(call without,$(LONG_ASAN) $(SHARED_ASAN) test_conv_blocks test_ops_threads test_resume \
   test_gpt_autocast,$(ASAN_SUITES)))
 $(call suites,asan,asan/build,env TAPEGRAD_SHARD=2/4 build/asan/test/,$(SHARED_ASAN))
+# Freed memory is held back for long, as nowhere else.
+$(call add_step,asan/test_tape.held,asan/build,env ASAN_OPTIONS=handle_sigill=1 build/asan/test/test_tape)
 $(call add_step,asan/test_conv_blocks,asan/build,env TAPEGRAD_SHARD=2/8 build/asan/test/test_conv_blocks)
 $(call add_step,asan/test_resume,asan/build,env TAPEGRAD_KILLS=20 build/asan/test/test_resume)
 $(call add_step,asan/test_gpt_autocast,asan/build,env TAPEGRAD_STEPS=20 build/asan/test/test_gpt_autocast)

@@ -143,8 +143,8 @@ static int look(const GradScaler *s, const char *function, Tensor *most, Tensor 
 static Tensor *unscale(const GradScaler *s, const char *function, TensorList grads)
 {
     Tensor *found, *inverse, *most = tensor_amax(tensor_foreach_norm(grads, (double)INFINITY));
-    return !look(s, function, most, &found, &inverse) && tensor_foreach_mul_(grads, inverse) == 0 ? found
-                                                                                                  : NULL;
+    if (look(s, function, most, &found, &inverse) || tensor_foreach_mul_(grads, inverse)) return NULL;
+    return found;
 }
 
 static int note(GradScaler *s, const char *function, const Optimizer *opt)

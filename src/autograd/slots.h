@@ -11,10 +11,12 @@ typedef struct Slot { /* the gradient of a leaf, or what is wanted of tensor_gra
     bool added; /* to .grad, with others */
 } Slot;
 
-/* Is it dense, and its memory no other tensor's?  ours_alone: and nothing else refers to it. */
+/* Is it dense, and its memory no other tensor's and not the caller's?  ours_alone: and nothing else refers to
+ * it. */
 static inline bool memory_alone(const Tensor *g)
 {
-    return (g->flags & FLAG_CONTIGUOUS) && atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
+    return (g->flags & FLAG_CONTIGUOUS) && !g->storage->blob &&
+           atomic_load_explicit(&g->storage->refs, memory_order_acquire) == 1;
 }
 static inline bool ours_alone(const Tensor *g) { return references(g) == 1 && memory_alone(g); }
 

@@ -105,6 +105,32 @@ static void gradients_that_others_have_stay(void **state)
     tensor_release(kept);
 }
 
+static Tensor *table_of(Tensor *grad, void *ctx)
+{
+    (void)grad;
+    return tensor_from_blob(ctx, SHAPE(2), TENSOR_F64, NULL, NULL);
+}
+
+/* A hook's gradient lies in the program's memory and passes an addition: it is neither written over, nor added
+ * to, nor kept. */
+static void memory_of_the_program_stays(void **state)
+{
+    (void)state;
+    double table[] = { 5, 7 };
+    for (int times = 1; times < 3; times++) {
+        Tensor *x = LEAF(-1, 2), *z = LEAF(1, 1), *h = tensor_mul_scalar(x, 3);
+        Tensor *up[] = { tensor_add_scalar(h, 1), tensor_add_scalar(z, 1) };
+        for (int i = 0; i < 2; i++) tensor_register_hook(up[i], table_of, table);
+        assert_int_equal(tensor_backward(tensor_sum(tensor_add(tensor_add(up[0], up[1]), h))), 0);
+        assert_values(tensor_grad(x), 18, 24);
+        assert_values(tensor_grad(z), 5, 7);
+        tensor_mul_scalar_(tensor_grad(z), 2);
+        assert_true(table[0] == 5 && table[1] == 7);
+        assert_int_equal(tensor_backward(tensor_sum(tensor_mul_scalar(up[0], 1))), 0);
+        assert_true(table[0] == 5 && table[1] == 7);
+    }
+}
+
 /* Of one operand the gradient is dy itself, or both need it. */
 static void gradient_that_another_operand_needs_stays(void **state)
 {
@@ -178,6 +204,7 @@ int main(void)
         TEST(own_gradient_is_refused),
         TEST(gradient_of_an_elementwise_op_takes_the_place_of_the_one_before),
         TEST(gradients_that_others_have_stay),
+        TEST(memory_of_the_program_stays),
         TEST(gradient_that_another_operand_needs_stays),
         TEST(backward_without_room_on_the_scope_stack),
     };

@@ -40,6 +40,19 @@ TEST(test_pow_gradients_at_zero)
     binary(tensor_pow, LIST(0, 0, 2), LIST(0, 2, 0), LIST(1, 0, 1), LIST(0, 0, 0), LIST(0, 0, M_LN2));
 }
 
+TEST(test_atan2_of_subnormal_numbers)
+{
+    (void)state;
+    const double y[] = { 0x1p-1074, 0x3p-1074, 1e-320, 0x1p-1030, -1e-310, 0x1p-1021 },
+                 x[] = { 0x1p-1074, 0x5p-1074, 2e-320, -0x3p-1032, 1e-309, 0x3p-1022 };
+    enum { N = sizeof x / sizeof *x };
+    double got[N];
+    Tensor *r =
+        tensor_atan2(tensor_from_data(y, SHAPE(N), TENSOR_F64), tensor_from_data(x, SHAPE(N), TENSOR_F64));
+    assert_int_equal(tensor_copy_to(r, got, sizeof got), 0);
+    for (int i = 0; i < N; i++) assert_true(fabs(got[i] - atan2(y[i], x[i])) <= 1e-15);
+}
+
 TEST(test_atan2_at_the_origin_and_far)
 {
     (void)state;
@@ -286,6 +299,7 @@ int main(void)
         T(test_add_hands_one_gradient_to_two_consumers),
         T(test_div_gradient_does_not_overflow),
         T(test_pow_gradients_at_zero),
+        T(test_atan2_of_subnormal_numbers),
         T(test_atan2_at_the_origin_and_far),
         T(test_extremes_share_ties_and_treat_nan_each_its_way),
         T(test_fmod_and_remainder_signs),

@@ -385,6 +385,7 @@ static void functions_of_nothing(void **state)
     PARTS(2, SHAPE(3, 0), hsplit(t, 2, part, 4));
     PARTS(2, SHAPE(0, 3), vsplit(m, 2, part, 4));
     PARTS(2, SHAPE(0), split_sizes(e, DIMS(0, 0), 0, part));
+    assert_int_equal(tensor_split_sizes(e, SHAPE(), 0, part), 0);
     PARTS(2, SHAPE(0, 3), broadcast_tensors(TENSORS(m, tensor_zeros(SHAPE(1, 3), TENSOR_F64)), part));
     assert_refused(tensor_max(e), TENSOR_ESHAPE);
 }

@@ -84,7 +84,8 @@ static void test_long_texts_are_cut(void **state)
     const size_t n = strlen(tensor_error());
     assert_in_range(n, 65000, 68000);
     tensor_error_clear();
-    for (int k = 740; k <= 1021; k++) { /* a name leaves room for the text, a text for the line */
+    /* A name leaves room for the text, a text for the line. */
+    for (int k = 740; k <= 1021; k++) {
         long_text[k] = 0;
         tensor_fail(TENSOR_EUSER, long_text, "7");
         assert_non_null(strstr(tensor_error(), "x: 7"));

@@ -85,6 +85,12 @@ static int stretches_of(const ConvArgs *a, int64_t first, int64_t n, Stretch *s)
 
 enum { ROWS_AHEAD = 8 };
 
+/* Bytes from x on, perhaps beyond what it is part of: not to be read, but fetched. */
+static inline const void *at_place(const void *x, int64_t bytes)
+{
+    return (const void *)((uintptr_t)x + (uintptr_t)bytes);
+}
+
 typedef uint32_t Bits32 __attribute__((may_alias));
 typedef uint64_t Bits64 __attribute__((may_alias));
 

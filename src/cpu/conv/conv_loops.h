@@ -75,7 +75,7 @@ static void N(unfold_lines)(const ConvArgs *a, const T *x, const Tap *t, int64_t
     for (; n > 0; i++, j = 0) {
         const int64_t count = a->ow - j < n ? a->ow - j : n, y = i * a->stride_h + t->row;
         for (int64_t q = 0; skips && q < a->w; q += 64 / (int64_t)sizeof(T))
-            __builtin_prefetch(x + (y + ROWS_AHEAD * a->stride_h) * a->w + q);
+            __builtin_prefetch(at_place(x, ((y + ROWS_AHEAD * a->stride_h) * a->w + q) * (int64_t)sizeof(T)));
         if (y < 0 || y >= a->h) memset(out, 0, (size_t)count * sizeof(T));
         else N(unfold_row)(x + y * a->w, a->stride_w, t->column, j, count, from, to, out);
         out += count, n -= count;

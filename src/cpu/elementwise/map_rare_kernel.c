@@ -79,7 +79,7 @@ INLINE double rounded_atan2(double y, double x) { return any_atan2(y, x, 1); }
 INLINE int hard_atan2(double y, double x)
 {
     const double most = larger(__builtin_fabs(x), __builtin_fabs(y));
-    return !(most < 0x1p1000) || most == 0 || x != x || y != y;
+    return !(most < 0x1p1000 && most >= 0x1p-1020) || x != x || y != y;
 }
 
 INLINE double fast_hypot(double a, double b) { return __builtin_sqrt(a * a + b * b); }

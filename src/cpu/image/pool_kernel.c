@@ -102,7 +102,7 @@ static void gather_words(const float *x, int64_t step, int64_t n, float *to)
 }
 
 /* So few at a time that short rows have no scalar tail. */
-#define PLACES _Pragma("omp simd safelen(4)")
+#define PLACES _Pragma("omp simd safelen(4) reduction(min : least)")
 
 #define T float
 #define TAG int32_t /* an integer as wide as T, so that a vector compares both at once */

@@ -3,9 +3,7 @@
  *   lerp_tensor   a + weight (b - a)                     tanhshrink  x - tanh(x)
  *   rrelu         prelu with slopes drawn at random      prelu       x > 0 ? x : w_channel x
  *   float_power   pow in f64                             clamp_tensor  min(max(x, low), high)
- *   nan_to_num    NaN and infinities replaced            isclose     |a - b| <= atol + rtol |b|
- *
- * In a composed op .keep only says that the in-place form must save the operand that it overwrites. */
+ *   nan_to_num    NaN and infinities replaced            isclose     |a - b| <= atol + rtol |b| */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

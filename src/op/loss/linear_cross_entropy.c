@@ -383,7 +383,8 @@ static int compose(OpCall *c)
     const int dtype = lower >= 0 ? TENSOR_F32
                       : soft     ? loss_dtype(c, KEEP_INPUT(X) | KEEP_INPUT(TARGET) | KEEP_INPUT(CLASSES))
                                  : op_input(c, X)->dtype;
-    const bool there = multiplied_there(op_input(c, X)->place, op_input(c, X)->dtype);
+    const Tensor *x = op_input(c, X);
+    const bool there = dtype_is_half(x->dtype) && multiplied_there(x->place, x->dtype);
     Tensor *in[INPUTS];
     for (int i = 0; i < INPUTS; i++) {
         Tensor *t = op_input(c, i);

@@ -209,11 +209,11 @@ int tensor_split(Tensor *x, int64_t size, int dim, Tensor **parts, int max)
 
 int tensor_split_sizes(Tensor *x, TensorShape sizes, int dim, Tensor **parts)
 {
-    const bool list = sizes.ndim > 0 && sizes.ndim <= TENSOR_MAX_DIMS && sizes.dim;
+    const bool list = sizes.ndim > 0 && sizes.ndim <= TENSOR_MAX_DIMS && sizes.dim, none = sizes.ndim == 0;
     SplitParams p = { .dim = dim, .sizes = sizes };
     const int count = list ? split(__func__, x, &p, parts, sizes.ndim, SITE)
                            : op_apply_as(&op_split, __func__, &x, 1, &p, SITE, NULL, 0);
-    return parts_or_none(count, parts, sizes.ndim);
+    return parts_or_none(none && count > 0 ? 0 : count, parts, sizes.ndim);
 }
 
 static int chunk(Tensor *x, int chunks, int dim, Tensor **parts, int max, const void *site)
