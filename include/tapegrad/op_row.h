@@ -103,8 +103,8 @@ typedef struct OpRow {
     unsigned autocast;       /* its class (autocast.h); 0: AUTOCAST_AS_IS */
 } OpRow;
 
-/* forward, backward and shape of every row; the rest of its TensorOp is data.  On the CPU backward may write a
- * gradient over dy, where nobody else has it: read dy before. */
+/* forward, backward and shape of every row; the rest of its TensorOp is data.  On the CPU backward may write
+ * a gradient over dy, where nobody else has it: read dy before. */
 TAPEGRAD_API int op_row_shape(OpCall *call);
 TAPEGRAD_API int op_row_forward(OpCall *call);
 TAPEGRAD_API int op_row_backward(OpCall *call, Tensor *dy, Tensor **dx);

@@ -111,8 +111,8 @@ static Tensor *table_of(Tensor *grad, void *ctx)
     return tensor_from_blob(ctx, SHAPE(2), TENSOR_F64, NULL, NULL);
 }
 
-/* A hook's gradient lies in the program's memory and passes an addition: it is neither written over, nor added
- * to, nor kept. */
+/* A hook's gradient lies in the program's memory and passes an addition: it is neither written over, nor
+ * added to, nor kept. */
 static void memory_of_the_program_stays(void **state)
 {
     (void)state;

@@ -338,7 +338,7 @@ bool direct_takes(const ConvArgs *a, DirectPass pass)
     if (kernel_here()->lanes == 0 || a->batch == 0 || !dtype_taken(a)) return false;
     if (vectors >= INT_MAX || vectors == 0 || pixels == 0) return false;
     if (is_depthwise(a)) return a->in >= LEAST_CHANNELS && !point;
-    /* One tap, with a stride or in padding, whose pixels fill a panel: a product converts only what is read. */
+    /* One tap, with a stride or padding, whose pixels fill a panel: a product converts only what is read. */
     if (point && a->dtype == TENSOR_F32 && pixels >= PANEL_PIXELS) return false;
     if (pass == DIRECT_GRAD_WEIGHT ? a->batch * pixels < LEAST_PIXELS : pass == DIRECT_GRAD_INPUT && point)
         return false;

@@ -70,7 +70,7 @@ static Tensor *draw_there(const char *op, Tensor *p, int64_t n, bool replacement
     Tensor *w = p->dtype == TENSOR_F64 ? p : tensor_to(p, TENSOR_F32), *sum = tensor_sum(w, -1, true);
     Tensor *good = tensor_logical_and(tensor_gt_scalar(sum, 0), tensor_isfinite(sum));
     if (!good || check_values(op, p, "a weight", 0, INT64_MAX, site) ||
-        check_values(op, tensor_to(good, TENSOR_I64), "weights with a sum above 0 (1) or without:", 1, 1, site))
+        check_values(op, tensor_to(good, TENSOR_I64), "weights with a sum (1) or none:", 1, 1, site))
         return NULL;
     return replacement && n > 1 ? draw_replacing(op, w, sum, n) : draw_best(op, p, n);
 }
