@@ -378,7 +378,7 @@ static void bad_parameters_are_found_late(void **state)
     Tensor *x = tensor_linspace(-0.5, 1, 4, TENSOR_F32), *zeros = tensor_zeros(SHAPE(4), TENSOR_F32);
     assert_found_late(tensor_bernoulli(x), "tensor_bernoulli: a probability -0.5 at position 0");
     assert_found_late(tensor_multinomial(x, 2), "tensor_multinomial: a weight -0.5 at position 0");
-    assert_found_late(tensor_multinomial(zeros, 2, true), "whether weights have a sum above 0");
+    assert_found_late(tensor_multinomial(zeros, 2, true), "weights with a sum (1) or none");
     assert_found_late(tensor_normal_scalar_tensor(0, x), "tensor_normal_scalar_tensor: std -0.5");
     tensor_scope_close(scope);
 }
