@@ -52,14 +52,14 @@ $(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) \
 $(call suites,asan,asan/build,env TAPEGRAD_SHARD=2/4 build/asan/test/,$(SHARED_ASAN))
 # Freed memory is held back for long, as nowhere else.
 $(call add_step,asan/test_tape.held,asan/build,env ASAN_OPTIONS=handle_sigill=1 build/asan/test/test_tape)
-$(call add_step,asan/test_conv_blocks,asan/build,env TAPEGRAD_SHARD=2/8 build/asan/test/test_conv_blocks)
+$(call add_step,asan/test_conv_blocks,asan/build,env TAPEGRAD_SHARD=3/16 build/asan/test/test_conv_blocks)
 $(call add_step,asan/test_resume,asan/build,env TAPEGRAD_KILLS=20 build/asan/test/test_resume)
 $(call add_step,asan/test_gpt_autocast,asan/build,env TAPEGRAD_STEPS=20 build/asan/test/test_gpt_autocast)
 $(call add_step,asan/test_ops_threads,asan/build,env TAPEGRAD_SHARD=1/16 build/asan/test/test_ops_threads)
 LONG_GCC  := test_ops_memory:6 test_ops_threads:4 test_golden:2 test_accuracy test_ops_layout:2 test_faults
 $(call suites,gcc,gcc/build,build/test/,$(LONG_GCC) $(call without,$(LONG_GCC),$(SUITES)))
 $(call suites,tsan,tsan/build,build/tsan/test/,$(filter-out test_conv_blocks,$(TSAN_SUITES)))
-$(call add_step,tsan/test_conv_blocks,tsan/build,env TAPEGRAD_SHARD=3/8 build/tsan/test/test_conv_blocks)
+$(call add_step,tsan/test_conv_blocks,tsan/build,env TAPEGRAD_SHARD=6/16 build/tsan/test/test_conv_blocks)
 $(call add_step,tsan/test_ops_threads,tsan/build,env TAPEGRAD_SHARD=1/16 build/tsan/test/test_ops_threads)
 FORWARD := CUEMU_ORDER=fwd CUEMU_GUARD=8
 $(call add_step,asan/test_device,asan/build,env TAPEGRAD_SHARD=3/16 $(FORWARD) build/asan/test/test_device)
