@@ -43,7 +43,7 @@ $(call add_step,arm64/build,,test/arm64.sh build/arm64 build "$(ARM64_SUITES) te
 ARM64_RUN := test/arm64.sh build/arm64 run build/arm64/test/
 
 # ---- suites -----------------------------------------------------------------------------------
-# Of the suites of SHARED_ASAN, which meet each allocation, many random shapes or each op, a part.
+# Of the suites of SHARED_ASAN, which meet each allocation or each op, a part; of random convolutions, too.
 LONG_ASAN := test_ops_memory:6 test_gemm test_ops_grad:3 test_golden:4 test_ops_layout:3 test_ops:2
 SHARED_ASAN := test_lbfgs test_optimizers test_gradcheck
 $(call suites,asan,asan/build,build/asan/test/,$(LONG_ASAN) \
