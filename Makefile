@@ -75,7 +75,7 @@ MARCH_base := $(FAST)
 endif
 
 # FILE: the flags of one file; DEFINES: those of all files that a build cuts down.
-DEFINES := $(if $(ONE_ISA),-DONE_ISA=$(ONE_ISA))
+DEFINES := $(if $(ONE_ISA),-DONE_ISA=$(ONE_ISA)) $(if $(PRECOMPILE),-D_GNU_SOURCE=)
 STAMPED := $(filter-out ccache %/ccache,$(CC)) $(DEFINES) $(CPPFLAGS) $(OPT) $(FAST) $(WARN) \
            $(CFLAGS) $(MUST) $(UNWIND) $(SAN) $(SMALL) $(SMALLEST) $(foreach i,$(ISAS),$(MARCH_$(i)))
 $(eval $(call stamp,flags,$(STAMPED)))
@@ -101,6 +101,18 @@ $(foreach i,$(ISAS),$(eval $(call isa_rule,$(i))))
 $(B)/%/direct_bf16_kernel.avx512.o: FILE += -mavx512bf16
 # Its loops are vectors as they stand.
 $(B)/%/lines_kernel.avx2.o: FILE += $(if $(filter -O3,$(FAST)),-O2 -fno-tree-vectorize)
+
+# What is compiled ahead where PRECOMPILE=1: the headers of the core, or those of a user.
+IN_CORE := $(filter-out src/check/%,$(filter src/%,$(SOURCES)))
+$(IN_CORE:%.c=$(B)/%.o): private AHEAD = $(if $(filter -O0,$(FILE)),core_debug,core)
+$(patsubst %.c,$(B)/%.o,$(filter-out $(IN_CORE),$(SOURCES))): private AHEAD = \
+  $(if $(filter -O0,$(FILE)),user)
+AHEAD_OF := $(if $(PRECOMPILE),$(addprefix $(B)/ahead/,core.h.gch core_debug.h.gch user.h.gch))
+$(SOURCES:%.c=$(B)/%.o): $(AHEAD_OF)
+$(B)/ahead/core%: FILE = $(if $(findstring debug,$@),-O0)
+$(B)/ahead/user%: FILE = -O0
+$(B)/ahead/core.h.gch $(B)/ahead/core_debug.h.gch: src/op/shape/shape_op.h $(B)/flags ; $(PRECOMPILED)
+$(B)/ahead/user.h.gch: include/tapegrad.h $(B)/flags ; $(PRECOMPILED)
 
 # What stands in which list above, a word each: where that changed, the object is compiled again, and only
 # then is it written down.

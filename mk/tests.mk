@@ -23,6 +23,13 @@ vpath test_%.c $(sort $(dir $(SUITE_SOURCES)))
 LOOPS   := test_accuracy test_gemm test_gemm_amx test_vecmath test_copy test_conv test_conv_blocks
 $(B)/test/%.o: MUST += $(SEE)
 $(B)/test/%.o: FILE = -Itest $(if $(filter $(LOOPS:%=%.o),$(@F)),-fno-strict-aliasing,-O0)
+$(B)/test/%.o: private AHEAD = $(if $(filter -O0,$(FILE)),test)
+$(B)/ahead/test.h.gch: MUST += $(SEE)
+$(B)/ahead/test.h.gch: FILE = -Itest -O0
+$(B)/ahead/test.h.gch: include/tapegrad.h $(B)/flags ; $(PRECOMPILED)
+ifneq (,$(PRECOMPILE))
+$(TESTS:=.o) $(DEVICE_SUITES:%=$(B)/test/%.o) $(SHARED_OBJECTS): $(B)/ahead/test.h.gch
+endif
 $(B)/test/%.o: test/%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@
 $(B)/test/test_%.o: test_%.c $(B)/flags ; $(COMPILE) -MMD -MP -c $< -o $@
 ifeq ($(SEEN),$(B)/test/libtapegrad_seen.so)
@@ -48,7 +55,7 @@ check: $(TESTS) ; @test/run.sh $(TESTS)
 # ---- under checkers ---------------------------------------------------------------------------
 # One instruction set: the sources of the kernels are the same for all.  test_nn_memory stands in for malloc,
 # as AddressSanitizer does.
-CHECKED   := OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base) \
+CHECKED   := PRECOMPILE=1 OPT="-O1 -g1" FAST=-O1 ISAS=$(if $(X86_64),avx2,base) \
              CC=clang LINKER=-fuse-ld=lld
 # Programs are linked with the library that they run: its thread-local variables need no call.
 TLS       := -ftls-model=initial-exec

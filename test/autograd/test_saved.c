@@ -72,7 +72,7 @@ static Tensor *through(TensorFunction fn, Net *net, Tensor *x, Tensor *y, How ho
     return fn((Tensor *[]){ x, y }, 2, net);
 }
 
-static Tensor *clone(Tensor *x) { return x ? tensor_clone(x) : NULL; }
+static Tensor *copy_of(Tensor *x) { return x ? tensor_clone(x) : NULL; }
 
 static bool swept; /* by the last run */
 
@@ -94,8 +94,8 @@ static Grads run(TensorFunction fn, Net *net, How how, TensorSavedHooks hooks, b
     tensor_rand(SHAPE(3), TENSOR_F32); /* the generator goes on, and is put back after the second run */
     swept = !tensor_backward(out);
     if (!swept) return g;
-    g.value = clone(out), g.x = clone(tensor_grad(leaf)), g.y = clone(tensor_grad(y));
-    for (int i = 0; i < 3; i++) g.w[i] = clone(tensor_grad(net->w[i]));
+    g.value = copy_of(out), g.x = copy_of(tensor_grad(leaf)), g.y = copy_of(tensor_grad(y));
+    for (int i = 0; i < 3; i++) g.w[i] = copy_of(tensor_grad(net->w[i]));
     return g;
 }
 

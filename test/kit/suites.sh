@@ -17,7 +17,7 @@ alone='test_(list|device_memory|device_attention|device_conv|packs|graph|graph_e
 failed=0 suites=$(bin/suites | grep -vxE "$([ "${2:-}" = all ] || echo "$alone")")
 for suite in $suites; do
     # Each of a user's rows is compiled, twice, which takes a third of a second: CI has them here alone.
-    part=1/$([ "$suite" = test_own_rows ] && echo 8 || echo 64)
+    part=1/$([ "$suite" = test_own_rows ] && echo 16 || echo 64)
     TAPEGRAD_SHARD=$part bin/suites "$suite" > "$suite.log" 2>&1 && continue
     echo "kit: $suite failed" && tail -n 40 "$suite.log"
     failed=1
