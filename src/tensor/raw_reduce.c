@@ -16,12 +16,29 @@ static void set_spaces(ReduceArgs *a, const Tensor *x, const bool reduced[])
     a->reduced_ndim = collapse(a->reduced_ndim, a->reduced_shape, 1, (int64_t *const[]){ a->reduced_stride });
 }
 
+static int as_it_is(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
+{
+    ReduceArgs a;
+    a.kind = kind, a.param = param, a.kept_ndim = a.reduced_ndim = 0;
+    a.src = x->data, a.src_dtype = x->dtype, a.out = out->data, a.out_dtype = out->dtype;
+    set_spaces(&a, x, reduced);
+    return RUN_KERNEL("reduce", x->place, reduce, &a);
+}
+
+/* The CPU widens halves as it goes where all of them are one line. */
+static bool is_widened_there(const Tensor *x, const Tensor *out, int kind)
+{
+    const bool index = kind == REDUCE_ARGMAX || kind == REDUCE_ARGMIN;
+    return on_host(x->place) && out->numel == 1 && x->numel > 0 && (x->flags & FLAG_CONTIGUOUS) && !index;
+}
+
 static int through_f32(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
-    Tensor *wide = dtype_is_half(x->dtype) ? raw_cast(x, TENSOR_F32) : tensor_retain((Tensor *)x);
+    const bool cast = dtype_is_half(x->dtype) && !is_widened_there(x, out, kind);
+    Tensor *wide = cast ? raw_cast(x, TENSOR_F32) : tensor_retain((Tensor *)x);
     Tensor *y =
         dtype_is_half(out->dtype) ? new_tensor(shape_of(out), TENSOR_F32, out->place) : tensor_retain(out);
-    int status = wide && y ? raw_reduce_into(y, wide, kind, reduced, param) : -1;
+    int status = wide && y ? as_it_is(y, wide, kind, reduced, param) : -1;
     if (status == 0 && y != out) status = raw_copy(out, y);
     tensor_release(wide);
     tensor_release(y);
@@ -37,12 +54,8 @@ static bool reads_as_is(const Tensor *x, int out)
 int raw_reduce_into(Tensor *out, const Tensor *x, int kind, const bool reduced[], double param)
 {
     if (out->numel == 0) return 0;
-    if (!reads_as_is(x, out->dtype)) return through_f32(out, x, kind, reduced, param);
-    ReduceArgs a;
-    a.kind = kind, a.param = param, a.kept_ndim = a.reduced_ndim = 0;
-    a.src = x->data, a.src_dtype = x->dtype, a.out = out->data, a.out_dtype = out->dtype;
-    set_spaces(&a, x, reduced);
-    return RUN_KERNEL("reduce", x->place, reduce, &a);
+    return reads_as_is(x, out->dtype) ? as_it_is(out, x, kind, reduced, param)
+                                      : through_f32(out, x, kind, reduced, param);
 }
 
 Tensor *raw_reduce(const Tensor *x, int kind, const bool reduced[], bool keepdim, int out_dtype, double param)

@@ -369,6 +369,32 @@ static void linear_with_an_activation(void **state)
     tensor_error_clear();
 }
 
+/* Few rows, few columns, short and long lines: widened a piece at a time, whatever the layout. */
+static void thin_halves(void **state)
+{
+    static const int64_t size[][3] = { { 1, 1, 100000 }, { 3, 2, 70000 }, { 1, 3, 40000 }, { 40000, 2, 20 },
+                                       { 2, 5000, 3 },   { 300, 400, 1 }, { 5000, 4, 4 },  { 1, 4, 65536 } };
+    static const TensorDtype types[] = { TENSOR_F16, TENSOR_BF16 };
+    (void)state;
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+            const int64_t m = size[i][0], n = size[i][1], k = size[i][2];
+            const double eps = types[t] == TENSOR_F16 ? 0x1.01p-11 : 0x1.01p-8;
+            Tensor *a = tensor_randn(SHAPE(m, k), types[t]), *b = tensor_randn(SHAPE(k, n), types[t]);
+            Tensor *bias = tensor_randn(SHAPE(n), types[t]);
+            Tensor *wide = tensor_matmul(tensor_to(a, TENSOR_F64), tensor_to(b, TENSOR_F64));
+            Tensor *y = tensor_matmul(a, b), *z = tensor_linear(a, tensor_t(b), bias);
+            assert_true(tensor_allclose(tensor_to(y, TENSOR_F64), wide, eps, 1e-3, false));
+            wide = tensor_add(wide, tensor_to(bias, TENSOR_F64));
+            assert_true(tensor_allclose(tensor_to(z, TENSOR_F64), wide, eps, 1e-3, false));
+            Tensor *columns = tensor_t(tensor_contiguous(tensor_t(a))), *rows = tensor_flip(b, SHAPE(0));
+            assert_true(tensor_equal(tensor_matmul(columns, tensor_flip(rows, SHAPE(0))), y));
+            assert_true(tensor_equal(tensor_matmul(columns, tensor_t(tensor_contiguous(tensor_t(b)))), y));
+            Tensor *batch = tensor_bmm(tensor_stack(TENSORS(a, a), 0), tensor_expand(b, SHAPE(2, k, n)));
+            assert_true(tensor_allclose(batch, tensor_stack(TENSORS(y, y), 0), eps, 1e-3, false));
+        }
+}
+
 static void assert_refused(Tensor *y, const char *words)
 {
     assert_null(y);
@@ -398,6 +424,7 @@ int main(void)
         TEST(one_tensor_twice),
         TEST(what_is_not_read),
         TEST(halves),
+        TEST(thin_halves),
         TEST(integers_wrap),
         TEST(integers_of_all_sizes),
         TEST(integers_wrap_in_all_sizes),

@@ -154,6 +154,82 @@ static void line_to_f16(char *dst, const char *src, int64_t n, int64_t ds, int64
 #define line_to_f16 line_f32_f16
 #endif
 
+/* ---- bf16 by vectors: the same bits, in half the time of what compilers make of the plain form -------- */
+
+#if defined(__AVX512F__)
+enum { BF16S = 32 };
+static inline void bf16s_to_f32(const char *src, char *dst)
+{
+    for (int i = 0; i < BF16S; i += 16) {
+        const __m512i h = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(src + 2 * i))),
+                      x = _mm512_slli_epi32(h, 16);
+        const __mmask16 nan =
+            _mm512_cmp_ps_mask(_mm512_castsi512_ps(x), _mm512_castsi512_ps(x), _CMP_UNORD_Q);
+        _mm512_storeu_si512(dst + 4 * i, _mm512_mask_or_epi32(x, nan, x, _mm512_set1_epi32(0x400000)));
+    }
+}
+
+static inline __m512i rounded_bf16(const char *src)
+{
+    const __m512i x = _mm512_loadu_si512(src), y = _mm512_add_epi32(x, _mm512_set1_epi32(0x7fff));
+    const __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000)),
+                    nan = _mm512_cmp_ps_mask(_mm512_castsi512_ps(x), _mm512_castsi512_ps(x), _CMP_UNORD_Q);
+    const __m512i even = _mm512_mask_add_epi32(y, odd, x, _mm512_set1_epi32(0x8000));
+    return _mm512_srli_epi32(_mm512_mask_or_epi32(even, nan, x, _mm512_set1_epi32(0x400000)), 16);
+}
+
+static inline void f32s_to_bf16(const char *src, char *dst)
+{
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                  y = _mm512_packus_epi32(rounded_bf16(src), rounded_bf16(src + 64));
+    _mm512_storeu_si512(dst, _mm512_permutexvar_epi64(order, y));
+}
+#elif defined(__AVX2__)
+enum { BF16S = 16 };
+static inline void bf16s_to_f32(const char *src, char *dst)
+{
+    for (int i = 0; i < BF16S; i += 8) {
+        const __m256i h = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(src + 2 * i))),
+                      x = _mm256_slli_epi32(h, 16);
+        const __m256 v = _mm256_castsi256_ps(x), nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
+        const __m256i quiet = _mm256_and_si256(_mm256_castps_si256(nan), _mm256_set1_epi32(0x400000));
+        _mm256_storeu_si256((__m256i *)(dst + 4 * i), _mm256_or_si256(x, quiet));
+    }
+}
+
+static inline __m256i rounded_bf16(const char *src)
+{
+    const __m256i x = _mm256_loadu_si256((const __m256i *)src),
+                  odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1)),
+                  y = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+                  quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x400000));
+    const __m256 v = _mm256_castsi256_ps(x), nan = _mm256_cmp_ps(v, v, _CMP_UNORD_Q);
+    return _mm256_srli_epi32(_mm256_blendv_epi8(y, quiet, _mm256_castps_si256(nan)), 16);
+}
+
+static inline void f32s_to_bf16(const char *src, char *dst)
+{
+    const __m256i y = _mm256_packus_epi32(rounded_bf16(src), rounded_bf16(src + 32));
+    _mm256_storeu_si256((__m256i *)dst, _mm256_permute4x64_epi64(y, 0xd8));
+}
+#endif
+
+#if defined(__AVX2__)
+static void line_from_bf16(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss)
+{
+    int64_t i = 0;
+    for (; ds == 4 && ss == 2 && i + BF16S <= n; i += BF16S) bf16s_to_f32(src + 2 * i, dst + 4 * i);
+    line_bf16_f32(dst + i * ds, src + i * ss, n - i, ds, ss);
+}
+
+static void line_to_bf16(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss)
+{
+    int64_t i = 0;
+    for (; ds == 2 && ss == 4 && i + BF16S <= n; i += BF16S) f32s_to_bf16(src + 4 * i, dst + 2 * i);
+    line_f32_bf16(dst + i * ds, src + i * ss, n - i, ds, ss);
+}
+#endif
+
 /* ---- by way of a float that holds each value, or what rounds alike ----------------------------- */
 
 static void pass_through(char *dst, const char *src, int64_t n, int64_t ds, int64_t ss, CastLine *in,
@@ -199,11 +275,15 @@ static CastLine *const lines[TENSOR_DTYPES][TENSOR_DTYPES] = { ROW(f32),  ROW(f6
 /* In the elements' type, so that it runs in vectors. */
 void ISA_NAME(move_backwards)(char *dst, const char *src, int64_t n, size_t size)
 {
+    uint16_t *d2 = (uint16_t *)(void *)dst;
+    const uint16_t *s2 = (const uint16_t *)(const void *)src;
     uint32_t *d4 = (uint32_t *)(void *)dst;
     const uint32_t *s4 = (const uint32_t *)(const void *)src;
     uint64_t *d8 = (uint64_t *)(void *)dst;
     const uint64_t *s8 = (const uint64_t *)(const void *)src;
-    if (size == 4)
+    if (size == 2)
+        for (int64_t i = 0; i < n; i++) d2[i] = s2[-i];
+    else if (size == 4)
         for (int64_t i = 0; i < n; i++) d4[i] = s4[-i];
     else if (size == 8)
         for (int64_t i = 0; i < n; i++) d8[i] = s8[-i];
@@ -213,6 +293,10 @@ void ISA_NAME(move_backwards)(char *dst, const char *src, int64_t n, size_t size
 
 CastLine *ISA_NAME(cast_line)(int from, int to)
 {
+#if defined(__AVX2__)
+    if (from == TENSOR_BF16 && to == TENSOR_F32) return line_from_bf16;
+    if (from == TENSOR_F32 && to == TENSOR_BF16) return line_to_bf16;
+#endif
 #if defined(__F16C__)
     if (from == TENSOR_F16 && to == TENSOR_F32) return line_from_f16;
     if (from == TENSOR_F32 && to == TENSOR_F16) return line_to_f16;

@@ -25,12 +25,38 @@ typedef struct Loop { /* one part of one row, for one type of computation */
     int one;
 } Loop;
 
+/* Each of `rows` values, `step` bytes apart, `length` times: by vectors, the last of which may reach up to
+ * SPILL bytes into the row behind, which is written next. */
+enum { SPILL = 16 };
+#define SPREAD(type, name)                                                                                \
+    static void name(const char *from, int64_t step, int64_t rows, int64_t length, char *to)              \
+    {                                                                                                     \
+        typedef type Spill __attribute__((vector_size(SPILL), aligned(sizeof(type)), may_alias));         \
+        for (int64_t r = 0; r < rows; r++, from += step, to += length * (int64_t)sizeof(type)) {          \
+            type value;                                                                                   \
+            memcpy(&value, from, sizeof value);                                                           \
+            const Spill all = value - (Spill){ 0 };                                                       \
+            for (int64_t i = 0; i < length * (int64_t)sizeof(type); i += SPILL) *(Spill *)(to + i) = all; \
+        }                                                                                                 \
+    }
+SPREAD(uint32_t, spread_4)
+SPREAD(uint64_t, spread_8)
+
+/* Of elements of that size; false: of another one. */
+static bool spread(const char *from, int64_t step, int64_t rows, int64_t length, size_t size, char *to)
+{
+    if (size == 4) spread_4(from, step, rows, length, to);
+    else if (size == 8) spread_8(from, step, rows, length, to);
+    return size == 4 || size == 8;
+}
+
 /* n elements, stride apart, of one dtype, to a dense array of the computation's dtype. */
 static void gather(void *dst, int compute, const char *src, int dtype, int64_t stride, int64_t n)
 {
     if (dtype_is_half(dtype) || (dtype != compute && (compute == TENSOR_F64 || compute == TENSOR_I64))) {
-        cpu_cast_line(dtype, compute)(dst, src, n, (int64_t)dtype_size(compute),
-                                      stride * (int64_t)dtype_size(dtype));
+        const int64_t size = (int64_t)dtype_size(compute);
+        cpu_cast_line(dtype, compute)(dst, src, stride ? n : 1, size, stride * (int64_t)dtype_size(dtype));
+        if (stride == 0) spread(memcpy((char[8]){ 0 }, dst, (size_t)size), 0, 1, n, (size_t)size, dst);
     } else if (dtype_size(compute) == 8) {
         uint64_t *d = dst;
         const uint64_t *s = (const uint64_t *)src, value = *s;
@@ -90,31 +116,6 @@ static void run_dense(const Loop *loop, int64_t n, void *const used[1 + ROW_OPER
     memcpy((char *)used[0] + (size_t)whole * loop->out_size, rest[0], (size_t)left * loop->out_size);
 }
 
-/* Each of `rows` values, `step` bytes apart, `length` times: by vectors, the last of which may reach up to
- * SPILL bytes into the row behind, which is written next. */
-enum { SPILL = 16 };
-#define SPREAD(type, name)                                                                                \
-    static void name(const char *from, int64_t step, int64_t rows, int64_t length, char *to)              \
-    {                                                                                                     \
-        typedef type Spill __attribute__((vector_size(SPILL), aligned(sizeof(type)), may_alias));         \
-        for (int64_t r = 0; r < rows; r++, from += step, to += length * (int64_t)sizeof(type)) {          \
-            type value;                                                                                   \
-            memcpy(&value, from, sizeof value);                                                           \
-            const Spill all = value - (Spill){ 0 };                                                       \
-            for (int64_t i = 0; i < length * (int64_t)sizeof(type); i += SPILL) *(Spill *)(to + i) = all; \
-        }                                                                                                 \
-    }
-SPREAD(uint32_t, spread_4)
-SPREAD(uint64_t, spread_8)
-
-/* Of elements of that size; false: of another one. */
-static bool spread(const char *from, int64_t step, int64_t rows, int64_t length, size_t size, char *to)
-{
-    if (size == 4) spread_4(from, step, rows, length, to);
-    else if (size == 8) spread_8(from, step, rows, length, to);
-    return size == 4 || size == 8;
-}
-
 /* One inner line of n elements. */
 static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_OPERANDS],
                      const int64_t stride[1 + ROW_OPERANDS], int64_t n, const double *params)
@@ -122,18 +123,19 @@ static void run_line(const Loop *loop, const MapArgs *m, char *const at[1 + ROW_
     _Alignas(64) char buffer[1 + ROW_OPERANDS][CHUNK * 8 + 64]; /* 64: SPILL bytes */
     bool direct[1 + ROW_OPERANDS];
     void *used[1 + ROW_OPERANDS];
+    const int64_t chunk = CHUNK * 8 / (int64_t)(loop->size > loop->out_size ? loop->size : loop->out_size);
     direct[0] = stride[0] == 1 && !loop->bool_out && dtype_size(m->out.dtype) == loop->out_size;
     for (int k = 0; k < ROW_OPERANDS; k++) {
         direct[1 + k] = !at[1 + k] || (stride[1 + k] == 1 && m->in[k].dtype == loop->compute);
         if (at[1 + k] && !direct[1 + k] && stride[1 + k] == 0) { /* one value for the whole line: fill once */
-            const int64_t most = n < CHUNK ? n : CHUNK;
+            const int64_t most = n < chunk ? n : chunk;
             if (m->in[k].dtype != loop->compute ||
                 !spread(at[1 + k], 0, 1, most, (size_t)loop->size, buffer[1 + k]))
                 gather(buffer[1 + k], loop->compute, at[1 + k], m->in[k].dtype, 0, most);
         }
     }
     bool whole = direct[0] && direct[1] && direct[2] && direct[3] && direct[4];
-    int64_t step = whole ? n : CHUNK;
+    int64_t step = whole ? n : chunk;
     for (int64_t i = 0; i < n; i += step) {
         int64_t count = n - i < step ? n - i : step;
         for (int k = 0; k < ROW_OPERANDS; k++) {
@@ -345,7 +347,7 @@ static OpRowLoop narrow_loop(const MapArgs *m, int compute)
 {
     const int row = m->row - ROW_FAST;
     const NarrowRow *rows = ISA_PICK(map_narrow_rows)();
-    if (row >= NARROW_ROWS || dtype_is_half(m->out.dtype)) return NULL; /* halves are rounded once */
+    if (row >= NARROW_ROWS) return NULL;
     return compute == TENSOR_F32   ? rows[row].f32[m->part]
            : compute == TENSOR_I64 ? rows[row].i64
            : compute == TENSOR_I32 ? rows[row].i32

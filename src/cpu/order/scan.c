@@ -4,7 +4,7 @@
  * side by side are one thread's work, so threads change no bit. */
 #include <math.h>
 #include "cpu/cpu.h"
-#include "order_key.h"
+#include "device/half.h"
 
 enum { COLUMNS = 64, RUN = 16 };
 
@@ -81,84 +81,75 @@ static void sum_tile(void *ctx, int64_t t)
 
 /* The lines of a tile in their own type: a new extreme is rare, so the branch costs little (10 times as fast
  * as keys), and a line alone is passed over RUN elements at a time where there is none.  A NaN is not less
- * than anything, and one. */
+ * than anything, and one.  of(x): the value of an element. */
 #define PASSES(v, best) ((min ? !((v) > (best)) : !((v) < (best))) && ((best) == (best) || (v) != (v)))
-#define EXTREMES(type)                                                                                 \
-    static bool passes_##type(const type *x, type best, bool min)                                      \
+#define EXTREMES(type, name, of)                                                                       \
+    static bool passes_##name(const type *x, type best, bool min)                                      \
     {                                                                                                  \
         int any = 0;                                                                                   \
-        for (int k = 0; k < RUN; k++) any |= PASSES(x[k], best);                                       \
+        for (int k = 0; k < RUN; k++) any |= PASSES(of(x[k]), of(best));                               \
         return any;                                                                                    \
     }                                                                                                  \
-    static void line_##type(const type *x, type *y, int64_t *index, int64_t n, int64_t step, bool min) \
+    static void line_##name(const type *x, type *y, int64_t *index, int64_t n, int64_t step, bool min) \
     {                                                                                                  \
         type best = *x;                                                                                \
         int64_t at = 0;                                                                                \
         for (int64_t i = 0, end; i < n; i = end) {                                                     \
             const bool run = step == 1 && i + RUN <= n;                                                \
             end = run ? i + RUN : i + 1;                                                               \
-            if (run && !passes_##type(x + i, best, min)) {                                             \
+            if (run && !passes_##name(x + i, best, min)) {                                             \
                 for (int k = 0; k < RUN; k++) index[i + k] = at;                                       \
                 for (int k = 0; y && k < RUN; k++) y[i + k] = best;                                    \
                 continue;                                                                              \
             }                                                                                          \
             for (int64_t k = i; k < end; k++) {                                                        \
-                const int passes = PASSES(x[k * step], best);                                          \
+                const int passes = PASSES(of(x[k * step]), of(best));                                  \
                 best = passes ? x[k * step] : best, at = passes ? k : at;                              \
                 index[k * step] = at;                                                                  \
                 if (y) y[k * step] = best;                                                             \
             }                                                                                          \
         }                                                                                              \
     }                                                                                                  \
-    static void extremes_##type(const ScanArgs *a, Tile tile, bool min)                                \
+    static void extremes_##name(const ScanArgs *a, Tile tile, bool min)                                \
     {                                                                                                  \
         const type *x = (const type *)a->x + tile.at;                                                  \
         type *y = a->y ? (type *)a->y + tile.at : NULL, best[COLUMNS];                                 \
         int64_t *index = a->index + tile.at, at[COLUMNS] = { 0 };                                      \
         if (tile.columns == 1) {                                                                       \
-            line_##type(x, y, index, a->n, a->inner, min);                                             \
+            line_##name(x, y, index, a->n, a->inner, min);                                             \
             return;                                                                                    \
         }                                                                                              \
         memcpy(best, x, (size_t)tile.columns * sizeof *x);                                             \
         for (int64_t i = 0; i < a->n; i++, x += a->inner, index += a->inner)                           \
             for (int k = 0; k < tile.columns; k++) {                                                   \
-                if (unlikely(PASSES(x[k], best[k]))) best[k] = x[k], at[k] = i;                        \
+                if (unlikely(PASSES(of(x[k]), of(best[k])))) best[k] = x[k], at[k] = i;                \
                 index[k] = at[k];                                                                      \
                 if (y) y[i * a->inner + k] = best[k];                                                  \
             }                                                                                          \
     }
-EXTREMES(float)
-EXTREMES(double)
-EXTREMES(int64_t)
-EXTREMES(int32_t)
-EXTREMES(uint8_t)
+#define ITSELF(x) (x)
+EXTREMES(float, f32, ITSELF)
+EXTREMES(double, f64, ITSELF)
+EXTREMES(int64_t, i64, ITSELF)
+EXTREMES(int32_t, i32, ITSELF)
+EXTREMES(uint8_t, u8, ITSELF)
+EXTREMES(uint16_t, f16, f16_to_f32)
+EXTREMES(uint16_t, bf16, bf16_to_f32)
 
-/* Halves, by their keys. */
 static void extreme_tile(void *ctx, int64_t t)
 {
     const ScanArgs *a = ctx;
     const Tile tile = tile_of(a, t);
     const bool min = a->kind == SCAN_MIN;
     switch (a->dtype) {
-    case TENSOR_F32: extremes_float(a, tile, min); return;
-    case TENSOR_F64: extremes_double(a, tile, min); return;
-    case TENSOR_I64: extremes_int64_t(a, tile, min); return;
-    case TENSOR_I32: extremes_int32_t(a, tile, min); return;
-    case TENSOR_U8:
-    case TENSOR_BOOL: extremes_uint8_t(a, tile, min); return;
-    default: break;
+    case TENSOR_F32: extremes_f32(a, tile, min); return;
+    case TENSOR_F64: extremes_f64(a, tile, min); return;
+    case TENSOR_F16: extremes_f16(a, tile, min); return;
+    case TENSOR_BF16: extremes_bf16(a, tile, min); return;
+    case TENSOR_I64: extremes_i64(a, tile, min); return;
+    case TENSOR_I32: extremes_i32(a, tile, min); return;
+    default: extremes_u8(a, tile, min);
     }
-    uint64_t best[COLUMNS] = { 0 };
-    int64_t at[COLUMNS] = { 0 };
-    for (int64_t i = 0; i < a->n; i++)
-        for (int k = 0; k < tile.columns; k++) {
-            const int64_t here = tile.at + i * a->inner + k;
-            uint64_t key = order_key(a->x, a->dtype, here);
-            if (min && key != ORDER_NAN) key = ~key;
-            if (key >= best[k]) best[k] = key, at[k] = i;
-            a->index[here] = at[k];
-            if (a->y) ((uint16_t *)a->y)[here] = ((const uint16_t *)a->x)[tile.at + at[k] * a->inner + k];
-        }
 }
 
 /* ---- log sum e^x ----------------------------------------------------------------------------- */

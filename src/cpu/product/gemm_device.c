@@ -43,11 +43,13 @@ static void cast_lines(void *ctx, int64_t first, int64_t last)
     const Wide *w = c->w;
     const int64_t size = (int64_t)dtype_size(c->from), copy = (int64_t)dtype_size(c->to);
     CastLine *cast = c->back ? cpu_cast_line(c->to, c->from) : cpu_cast_line(c->from, c->to);
-    for (int64_t i = first; i < last; i++) {
+    const bool dense = w->line_step == w->length * w->step; /* one line */
+    const int64_t length = dense ? (last - first) * w->length : w->length;
+    for (int64_t i = first; i < last; i = dense ? last : i + 1) {
         char *from = (char *)(uintptr_t)w->from + (c->offset + i * w->line_step) * size,
              *to = (char *)w->to + i * w->length * copy;
-        if (c->back) cast(from, to, w->length, w->step * size, copy);
-        else cast(to, from, w->length, copy, w->step * size);
+        if (c->back) cast(from, to, length, w->step * size, copy);
+        else cast(to, from, length, copy, w->step * size);
     }
 }
 
@@ -131,6 +133,67 @@ static int halves(const GemmArgs *g)
     int status = run_halves(g, &a, &b, &c, room + of_a + of_b + of_c);
     tg_free(room, bytes);
     return status;
+}
+
+/* ---- few rows or columns of halves: a tile would be mostly padding (dot: 20 times as slow) ---------- */
+
+enum { FEW = 4, PIECE = 1 << 16 }; /* PIECE: elements whose copy stays in the second-level cache */
+
+static bool is_thin(const GemmArgs *g) { return g->m <= FEW || g->n <= FEW || g->k <= FEW; }
+
+typedef struct Pieces {
+    const GemmArgs *g;
+    int64_t each; /* rows of c, or columns */
+    bool down;
+    int _Atomic failed;
+} Pieces;
+
+static void thin_piece(void *ctx, int64_t i)
+{
+    Pieces *p = ctx;
+    GemmArgs g = *p->g;
+    const int64_t size = (int64_t)dtype_size(g.dtype), out = (int64_t)dtype_size(g.to), from = i * p->each;
+    if (p->down) {
+        g.m = g.m - from < p->each ? g.m - from : p->each;
+        g.a = (const char *)g.a + from * g.a_row * size;
+    } else {
+        g.n = g.n - from < p->each ? g.n - from : p->each;
+        g.b = (const char *)g.b + from * g.b_col * size;
+        if (g.bias) g.bias = (const char *)g.bias + from * out;
+    }
+    g.c = (char *)g.c + from * (p->down ? g.c_row : g.c_col) * out;
+    if (halves(&g)) p->failed = 1;
+}
+
+/* A long k in pieces, too: their sums are added in f32. */
+static int long_halves(const GemmArgs *g)
+{
+    const int64_t size = (int64_t)dtype_size(g->dtype);
+    float sum[FEW * FEW];
+    Wide c = wide_of(g->c, g->m, g->n, g->c_row, g->c_col);
+    GemmArgs piece = *g;
+    piece.to = TENSOR_F32, piece.c = c.to = sum, piece.c_row = row_step(&c), piece.c_col = col_step(&c);
+    for (int64_t p = 0; p < g->k; p += PIECE, piece.beta = 1) {
+        piece.k = g->k - p < PIECE ? g->k - p : PIECE;
+        piece.a = (const char *)g->a + p * g->a_col * size,
+        piece.b = (const char *)g->b + p * g->b_row * size;
+        if (halves(&piece)) return -1;
+    }
+    narrow(g->to, &c, 0);
+    return 0;
+}
+
+static int thin_halves(const GemmArgs *g)
+{
+    const bool down = g->m >= g->n;
+    if (g->m <= FEW && g->n <= FEW && g->k > PIECE && g->batch == 1 && !g->bias && g->beta == 0)
+        return long_halves(g);
+    const int64_t lines = down ? g->m : g->n, length = g->k + (down ? g->n : g->m),
+                  most = PIECE / length > 16 ? PIECE / length : 16;
+    Pieces p = { g, most, down, 0 };
+    const int64_t work = g->batch * g->m * g->n * g->k;
+    parallel_for((lines + most - 1) / most, cpu_threads(work), thin_piece, &p);
+    return p.failed ? -1 : 0;
 }
 
 static int plain(const GemmArgs *g)
@@ -223,14 +286,16 @@ int cpu_gemm(GemmArgs *g)
     }
     if (g->dtype == TENSOR_BF16 && g->k && g->alpha != 0 && gemm_bf16_here()) {
         if (g->function) return KERNEL_DECLINED;
-        return of_bf16(g) ? fail_memory("gemm") : 0;
+        return (is_thin(g) ? thin_halves(g) : of_bf16(g)) ? fail_memory("gemm") : 0;
     }
     const bool rounds = dtype_is_half(g->to);
     GemmArgs product = *g;
     if (g->before && !rounds) product.c = g->before;
-    const int failed = dtype_is_half(g->dtype) ? halves(&product)
-                       : may_round(g)          ? rounded(&product)
-                                               : by_parts(&product);
+    const bool in_halves = dtype_is_half(g->dtype);
+    const int failed = in_halves && !g->function && g->k && is_thin(g) ? thin_halves(&product)
+                       : in_halves                                     ? halves(&product)
+                       : may_round(g)                                  ? rounded(&product)
+                                                                       : by_parts(&product);
     if (failed) return fail_memory("gemm");
     if (g->function == GEMM_IDENTITY || rounds) return 0;
     const int64_t stride[3] = { g->c_batch, g->c_row, g->c_col };

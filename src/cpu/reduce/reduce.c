@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include <tapegrad/tensor.h>
+#include "cpu/elementwise/cast_kernel.h"
 #include "reduce.h"
 #include "reduce_kernel.h"
 
@@ -30,6 +31,7 @@ typedef struct Job {
     int64_t run;                 /* units do not cross multiples of it */
     int64_t units_per_run, units, block;
     int threads;
+    CastLine *widen; /* of halves, a dense line of them; NULL: f32 or f64 */
 } Job;
 
 typedef struct Pass {
@@ -46,7 +48,7 @@ typedef struct Unit {
 
 static const char *element(const Job *j, int64_t offset)
 {
-    return (const char *)j->a->src + offset * (j->f64 ? 8 : 4);
+    return (const char *)j->a->src + offset * (j->f64 ? 8 : j->widen ? 2 : 4);
 }
 
 /* ---- gathering ------------------------------------------------------------------------------- */
@@ -150,17 +152,20 @@ static void fold_row_block(const Job *j, const Unit *u, const Pass *p, int64_t f
                            double *out)
 {
     const ReduceArgs *a = j->a;
-    double lanes[FOLD_LANES], buffer[BUFFER];
+    double lanes[FOLD_LANES];
+    _Alignas(64) double buffer[BUFFER];
     const bool dense = a->reduced_ndim == 1 && a->reduced_stride[0] == 1;
     for (int i = 0; i < FOLD_LANES; i++) lanes[i] = identity(p->fold);
-    if (dense && p->transform == PLAIN) {
+    if (dense && p->transform == PLAIN && !j->widen) {
         fold_line(j, p->fold, lanes, element(j, u->offset[0] + from), n, shift);
         n = 0;
     }
     for (; n > 0; n -= BUFFER, from += BUFFER) {
         int count = n < BUFFER ? (int)n : BUFFER;
         const void *x = buffer;
-        if (dense) {
+        if (j->widen) {
+            j->widen((char *)buffer, element(j, u->offset[0] + from), count, sizeof(float), 2);
+        } else if (dense) {
             x = element(j, u->offset[0] + from);
         } else if (a->reduced_stride[a->reduced_ndim - 1] == 1) {
             gather_runs(j, u->offset[0], from, count, (char *)buffer);
@@ -408,6 +413,7 @@ static void sort_reduced(ReduceArgs *a)
 static Job plan(const ReduceArgs *a)
 {
     Job j = { .a = a, .f64 = a->src_dtype == TENSOR_F64 };
+    if (dtype_is_half(a->src_dtype)) j.widen = cpu_cast_line(a->src_dtype, TENSOR_F32);
     const int64_t inner = a->kept_shape[a->kept_ndim - 1];
     const bool neighbours = a->kept_stride[a->kept_ndim - 1] == 1 && inner >= 4;
     j.columns = a->kept >= 4 &&
@@ -429,7 +435,8 @@ static bool sum_rows(const Job *j, int64_t from, int64_t to)
 {
     const ReduceArgs *a = j->a;
     const bool sums = a->kind == REDUCE_SUM || a->kind == REDUCE_MEAN;
-    if (!sums || j->f64 || j->columns || a->reduced_ndim != 1 || a->reduced_stride[0] != 1) return false;
+    if (!sums || j->f64 || j->widen || j->columns || a->reduced_ndim != 1 || a->reduced_stride[0] != 1)
+        return false;
     if (a->reduced == 0 || a->reduced > j->block || a->kept_ndim != 1) return false;
     for (int64_t n; from < to; from += n) {
         double v[FOLD_COLUMNS];
@@ -491,7 +498,7 @@ int cpu_reduce(ReduceArgs *args)
     if (a.reduced_ndim == 0) a.reduced_ndim = 1, a.reduced_shape[0] = a.reduced, a.reduced_stride[0] = 1;
     if (reduce_one(&a)) return 0;
     if (a.kind == REDUCE_ARGMAX || a.kind == REDUCE_ARGMIN) reduce_index(&a);
-    else if (a.src_dtype == TENSOR_F32 || a.src_dtype == TENSOR_F64) reduce_floats(&a);
+    else if (dtype_is_float(a.src_dtype)) reduce_floats(&a);
     else reduce_integers(&a);
     return 0;
 }

@@ -188,7 +188,7 @@ static Tensor *added(Tensor *x, Tensor *from, Tensor *to, Tensor *w, int64_t siz
     return APPLY(&op_added, &((AddedParams){ size, w != NULL }), x, from, to, w);
 }
 
-/* The rows laid side by side: with max_norm or scale_grad_by_freq, and for halves. */
+/* The rows laid side by side: with max_norm or scale_grad_by_freq, and for halves of few indices. */
 static Tensor *laid_out(OpCall *c, const Bags *s, Tensor *each, int dtype)
 {
     Tensor *rows = picked(c, s);
@@ -205,10 +205,14 @@ static Tensor *summed(OpCall *c, const Bags *s)
     const TensorEmbeddingBagArgs *p = op_params(c);
     Tensor *weight = op_input(c, 1), *each = op_input(c, 3);
     const int dtype = weight->dtype == TENSOR_F64 ? TENSOR_F64 : TENSOR_F32;
-    const bool as_they_come = weight->dtype == dtype && p->max_norm == 0 && !p->scale_grad_by_freq;
+    const bool as_they_come = p->max_norm == 0 && !p->scale_grad_by_freq &&
+                              (weight->dtype == dtype || s->kept >= weight->shape[0]); /* a table widened */
     if (each && !(each = tensor_index_select(tensor_reshape(each, SHAPE(each->numel)), 0, s->position)))
         return NULL;
-    Tensor *y = as_they_come ? added(weight, s->index, s->bag, each, s->n) : laid_out(c, s, each, dtype);
+    Tensor *table = as_they_come ? tensor_to(weight, (TensorDtype)dtype) : NULL;
+    if (as_they_come && each) each = tensor_to(each, (TensorDtype)dtype);
+    if (as_they_come && (!table || (op_input(c, 3) && !each))) return NULL;
+    Tensor *y = as_they_come ? added(table, s->index, s->bag, each, s->n) : laid_out(c, s, each, dtype);
     if (p->mode == TENSOR_BAG_MEAN && y) {
         Tensor *count = own(raw_cast(s->count, dtype));
         y = count ? tensor_div(y, tensor_unsqueeze(tensor_clamp(count, 1, 0x1p62), 1)) : NULL;
