@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$1/planted compile="${CLANGXX:-clang++} -std=c++20 -Itest -Itest/cuemu/shim -g -Wall -Wextra -Werror"
-export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" TSAN_OPTIONS="${TSAN_OPTIONS-}:halt_on_error=1"
 mkdir -p "$folder"
 emulator=()
 for file in test/cuemu/*.cpp; do emulator+=("$1/emu/$(basename "$file" .cpp).o"); done
