@@ -451,7 +451,7 @@ int optim_step_groups(Optimizer *opt, int (*ready)(const Optimizer *opt, OptimGr
 
 int optim_step(Optimizer *opt)
 {
-    if (optim_null(opt, "optim_step") || tensor_error_code() || check_options(opt)) return -1;
+    if (optim_null(opt, "optim_step") || check_options(opt)) return -1;
     if (!opt->kind->step && !opt->kind->step_all && !opt->kind->rule)
         return tensor_fail(TENSOR_EVALUE, "optim_step", "%s wants a closure: optim_step_closure",
                            opt->kind->function);

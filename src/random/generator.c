@@ -184,7 +184,6 @@ static State pack(const TensorGenerator *g)
 static bool unpack(TensorGenerator *g, const State *s)
 {
     Mt19937 *mt = &g->mt;
-    memset(g, 0, sizeof *g);
     if (s->seeded != 1 || s->left < 1 || s->left > MT_WORDS || s->has_normal < 0 || s->has_normal > 1)
         return false;
     for (int i = 0; i < MT_WORDS; i++) {

@@ -24,13 +24,21 @@ static THREAD_LOCAL struct {
     uint64_t serial; /* of the last scope; 0: this thread has opened none */
 } stack;
 
+static COLD void *grow(void *old, size_t *capacity, size_t item, size_t least)
+{
+    const size_t more = *capacity ? 2 * *capacity : least;
+    void *grown = tg_grow(old, *capacity * item, more * item);
+    if (!grown) return NULL;
+    thread_owns(THREAD_SCOPES, scope_thread_exit);
+    *capacity = more;
+    return grown;
+}
+
 static COLD int grow_stack(void)
 {
-    size_t more = stack.capacity ? 2 * stack.capacity : 256;
-    Tensor **grown = tg_grow(stack.owned, stack.capacity * sizeof *grown, more * sizeof *grown);
+    Tensor **grown = grow(stack.owned, &stack.capacity, sizeof *grown, 256);
     if (!grown) return fail_memory("scope");
-    thread_owns(THREAD_SCOPES, scope_thread_exit);
-    stack.owned = grown, stack.capacity = more;
+    stack.owned = grown;
     return 0;
 }
 
@@ -67,14 +75,12 @@ static COLD uint64_t number_of_thread(void)
 TensorScope tensor_scope_open(void)
 {
     if (unlikely(stack.depth == stack.open_capacity)) {
-        size_t more = stack.open_capacity ? 2 * stack.open_capacity : 64;
-        Open *grown = tg_grow(stack.open, stack.open_capacity * sizeof *grown, more * sizeof *grown);
+        Open *grown = grow(stack.open, &stack.open_capacity, sizeof *grown, 64);
         if (!grown) {
             fail_memory("tensor_scope_open");
             return (TensorScope){ 0, 0 }; /* closes nothing: the temporaries stay with the scope around */
         }
-        thread_owns(THREAD_SCOPES, scope_thread_exit);
-        stack.open = grown, stack.open_capacity = more;
+        stack.open = grown;
     }
     if (unlikely(stack.serial == 0)) stack.serial = number_of_thread() << SERIAL_BITS;
     stack.open[stack.depth++] = (Open){ stack.count, ++stack.serial };
