@@ -5,7 +5,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 #include "fit.h"
 
@@ -37,13 +36,6 @@ static bool take_interrupts(const Fit *f, struct sigaction *before)
 static void heed_interrupt(Fit *f)
 {
     if (f->interruptible && interrupted) f->at.stop = f->history.interrupted = true;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- a batch --------------------------------------------------------------------------------- */
@@ -223,7 +215,7 @@ static int end_epoch(Fit *f)
 static int run_epoch(Fit *f)
 {
     bool over;
-    f->began = now();
+    f->began = train_now();
     if (tell(f, NN_EPOCH_BEGIN)) return -1;
     open_bar(f);
     int status = train_epoch(f, &over);

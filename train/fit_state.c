@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "fit.h"
 
 static const char op[] = "nn_fit";
@@ -270,12 +269,10 @@ static int log_board(Fit *f)
 
 static void print_row(const Fit *f)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
     fprintf(output(f), "epoch %lld/%lld", (long long)f->at.epoch + 1, (long long)f->at.epochs);
     for (int i = 0; i < f->history.columns - 1; i++)
         fprintf(output(f), "  %s %.4f", f->history.name[i], row_of(f)[i]);
-    fprintf(output(f), "  %.1f s\n", (double)t.tv_sec + 1e-9 * (double)t.tv_nsec - f->began);
+    fprintf(output(f), "  %.1f s\n", train_now() - f->began);
     fflush(output(f));
 }
 

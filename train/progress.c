@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tapegrad.h>
 #include <time.h>
 #include <unistd.h>
+#include "train.h"
 
 const IoProgressArgs io_progress_defaults = { IO_PROGRESS_DEFAULTS };
 
@@ -20,7 +20,7 @@ struct Progress {
     char desc[64], unit[16], more[128];
 };
 
-static double now(void)
+double train_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -35,7 +35,7 @@ Progress *io_progress_args(IoProgressArgs args)
     if (args.total < 0) return tensor_fail(TENSOR_EVALUE, op, "total %lld", (long long)args.total), NULL;
     Progress *p = calloc(1, sizeof *p);
     if (!p) return tensor_fail(TENSOR_ENOMEM, op, "out of memory"), NULL;
-    p->total = args.total, p->interval = args.interval, p->leave = args.leave, p->began = now();
+    p->total = args.total, p->interval = args.interval, p->leave = args.leave, p->began = train_now();
     p->file = args.file ? args.file : stderr;
     p->terminal = isatty(fileno(p->file));
     snprintf(p->desc, sizeof p->desc, "%s%s", args.desc, *args.desc ? ": " : "");
@@ -70,7 +70,7 @@ static void draw(Progress *p, double time)
     p->drawn = time;
 }
 
-bool io_progress_due(const Progress *p) { return p && p->terminal && now() - p->drawn >= p->interval; }
+bool io_progress_due(const Progress *p) { return p && p->terminal && train_now() - p->drawn >= p->interval; }
 
 void io_progress_update(Progress *p, int64_t n, const char *format, ...)
 {
@@ -83,7 +83,7 @@ void io_progress_update(Progress *p, int64_t n, const char *format, ...)
         vsnprintf(p->more, sizeof p->more, format, args);
         va_end(args);
     }
-    const double time = now();
+    const double time = train_now();
     if (time - p->drawn >= p->interval) draw(p, time);
 }
 
@@ -91,7 +91,7 @@ void io_progress_free(Progress *p)
 {
     if (!p) return;
     if (p->terminal) {
-        if (p->leave) draw(p, now());
+        if (p->leave) draw(p, train_now());
         fputs(p->leave ? "\n" : "\r\033[K", p->file);
         fflush(p->file);
     }

@@ -9,6 +9,8 @@
 HIDDEN_BEGIN
 #endif
 
+double train_now(void); /* seconds of a clock that nobody sets */
+
 /* The mean loss of a batch, and the output for metrics: by step, or by the loss of net(x) and y.  Without
  * either the loss is NULL.  -1: an error. */
 int train_forward(const NNEvaluateArgs *args, const char *function, const Batch *b, Tensor **loss,
