@@ -94,6 +94,17 @@ static void gradient_of_an_overlapping_view(void **state)
     }
 }
 
+/* 2048 + 1 is 2048 in f16. */
+static void pieces_of_halves_are_rounded_once(void **state)
+{
+    (void)state;
+    Tensor *w = leaf_of(tensor_ones(SHAPE(5), TENSOR_F16)), *z = tensor_mul_scalar(w, 1);
+    Tensor *e = tensor_unfold_dim(z, 0, 3, 1),
+           *piece = tensor_to(MAT(3, 0, 0, 2048, 0, 1, 0, 1, 0, 0), TENSOR_F16);
+    tensor_mul_scalar_(z, 2);
+    assert_values(tensor_gradients(tensor_sum(tensor_mul(e, piece)), w), 0, 0, 4100, 0, 0);
+}
+
 static void gradient_of_an_expanded_view_adds(void **state)
 {
     (void)state;
@@ -222,6 +233,7 @@ int main(void)
         TEST(copy_without_grad_keeps_the_history_of_a_result),
         TEST(copy_into_integers_takes_no_history),
         TEST(gradient_of_an_overlapping_view),
+        TEST(pieces_of_halves_are_rounded_once),
         TEST(gradient_of_an_expanded_view_adds),
         TEST(stale_view_as_a_root),
         TEST(stale_view_as_an_input),

@@ -197,6 +197,35 @@ static void gradients_add_up(void **state)
     tensor_scope_close(scope);
 }
 
+/* An f16 of 1 moves by no step of 2e-4, its f32 copy does. */
+static void master_weights_of_a_captured_step(void **state)
+{
+    (void)state;
+    TensorScope scope = tensor_scope_open();
+    Tensor *p[2], *x = tensor_to(floats(SHAPE(4), test_device()), TENSOR_F16);
+    Optimizer *opt[2];
+    TensorGraph *g = tensor_graph(test_device());
+    for (int k = 0; k < 2; k++) {
+        p[k] = tensor_requires_grad_(tensor_ones_like(x), true);
+        opt[k] = optim_sgd(TENSORS(p[k]), 1e-4);
+    }
+    for (int i = 0; i < 16; i++) {
+        for (int k = 0; k < 2; k++) {
+            if (i == 8) assert_int_equal(optim_set_master_weights(opt[k], true), 0);
+            if (k && !tensor_graph_begin(g, TENSORS(x))) continue;
+            optim_zero_grad(opt[k]);
+            tensor_backward(tensor_sum(tensor_mul_scalar(p[k], 2)));
+            optim_step(opt[k]);
+        }
+        assert_int_equal(tensor_graph_end(g), 0);
+        assert_same_tensor("master weights", "a parameter", p[0], p[1]);
+    }
+    assert_true(tensor_graph_info(g).replayed >= 4);
+    assert_true(tensor_item(tensor_max(tensor_detach(p[1]))) < 1);
+    tensor_graph_free(g), optim_free(opt[0]), optim_free(opt[1]);
+    tensor_scope_close(scope);
+}
+
 static Tensor *sum_of_squares(Tensor *const *w, int n)
 {
     Tensor *sum = NULL;
@@ -267,7 +296,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(nets_train_alike),       cmocka_unit_test(mixed_precision_trains_alike),
         cmocka_unit_test(a_replay_is_one_launch), cmocka_unit_test(other_shapes),
         cmocka_unit_test(changes_between_steps),  cmocka_unit_test(gradients_add_up),
-        cmocka_unit_test(gradients_add_up_twice), cmocka_unit_test(numbers_of_the_code),
+        cmocka_unit_test(gradients_add_up_twice), cmocka_unit_test(master_weights_of_a_captured_step),
+        cmocka_unit_test(numbers_of_the_code),
     };
     if (!test_device_opens()) return 1;
     if (argc > 1) cmocka_set_test_filter(argv[1]);

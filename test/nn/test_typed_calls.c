@@ -94,6 +94,10 @@ static void sizes_of_unpooling(void **state)
         assert_true(tensor_equal(nn_forward(pool, back), y));
         assert_true(tensor_get(back, DIMS(0, 1, 1, 1)) == 31 && tensor_get(back, DIMS(0, 1, 4, 4)) == 0);
     }
+    Module *line = nn_max_pool1d(2, .return_indices = true), *unpool1 = nn_max_unpool1d(2);
+    Tensor *kept = nn_forward(line, ramp(SHAPE(1, 2, 5), 0, 1));
+    Tensor *back = nn_max_unpool_forward(unpool1, kept, nn_indices(line), SHAPE(5));
+    assert_true(tensor_size(back, 2) == 5 && tensor_get(back, DIMS(0, 1, 3)) == 8);
     assert_null(nn_max_unpool_forward(unpool, y, index, SHAPE(7, 7)));
     assert_said(TENSOR_ESHAPE, "max_unpool2d");
     assert_null(nn_max_unpool_forward(pool, y, index, SHAPE(5, 5)));
@@ -104,7 +108,7 @@ static void sizes_of_unpooling(void **state)
     Tensor *steps = ramp(SHAPE(3, 1, 2), 0, 1), *h = tensor_zeros(SHAPE(1, 1, 2), TENSOR_F32);
     assert_null(nn_forward(gru, steps, h, h));
     assert_said(TENSOR_EVALUE, "GRU takes 2 inputs, not 3");
-    nn_free(pool), nn_free(unpool), nn_free(gru);
+    nn_free(pool), nn_free(unpool), nn_free(line), nn_free(unpool1), nn_free(gru);
 }
 
 /* ---- causal ---------------------------------------------------------------------------------- */

@@ -202,6 +202,23 @@ static void refusals(void **state)
     optim_averaged_free(m), optim_averaged_free(NULL), nn_free(net);
 }
 
+static int refuses_gradients(Module *m, NNCall *call, void *ctx)
+{
+    (void)m, (void)call, (void)ctx;
+    return tensor_grad_enabled() ? -1 : 0;
+}
+
+static void batches_record_nothing(void **state)
+{
+    (void)state;
+    Module *net = make_net();
+    DataLoader *loader = make_loader();
+    nn_register_forward_pre_hook(net, refuses_gradients, NULL);
+    assert_int_equal(optim_update_bn(loader, net), 0);
+    assert_true(tensor_grad_enabled());
+    data_loader_free(loader), nn_free(net);
+}
+
 /* A batch that does not fit leaves statistics, momentum and mode as they were. */
 static void failing_batches(void **state)
 {
@@ -272,8 +289,9 @@ static void failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCOPED(as_pytorch), SCOPED(turns),           SCOPED(own_function),   SCOPED(save_and_load),
-        SCOPED(refusals),   SCOPED(failing_batches), SCOPED(failing_memory), SCOPED(no_batches),
+        SCOPED(as_pytorch), SCOPED(turns),           SCOPED(own_function),           SCOPED(save_and_load),
+        SCOPED(refusals),   SCOPED(failing_batches), SCOPED(batches_record_nothing), SCOPED(failing_memory),
+        SCOPED(no_batches),
     };
     return cmocka_run_group_tests_name("averages of weights", tests, NULL, NULL);
 }
