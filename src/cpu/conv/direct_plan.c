@@ -329,6 +329,13 @@ static bool dtype_taken(const ConvArgs *a)
 
 /* With few channels of x it is faster to unfold them; where an element of dx or a channel meets one tap, and
  * where few pixels are summed, too. */
+/* A map much narrower than the window, transposed: nearly all that a row of columns reads is zeros beside it.
+ */
+static bool is_mostly_padding(const ConvArgs *a, DirectPass pass)
+{
+    return pass == DIRECT_GRAD_INPUT && a->w > 2 * a->ow * a->stride_w && !direct_plan(a, pass).images;
+}
+
 bool direct_takes(const ConvArgs *a, DirectPass pass)
 {
     enum { LEAST_CHANNELS = 8, MANY_CHANNELS = 16, LEAST_PIXELS = 100, PANEL_PIXELS = 128 };
@@ -342,5 +349,6 @@ bool direct_takes(const ConvArgs *a, DirectPass pass)
     if (point && a->dtype == TENSOR_F32 && pixels >= PANEL_PIXELS) return false;
     if (pass == DIRECT_GRAD_WEIGHT ? a->batch * pixels < LEAST_PIXELS : pass == DIRECT_GRAD_INPUT && point)
         return false;
+    if (is_mostly_padding(a, pass)) return false;
     return in >= MANY_CHANNELS || (in >= LEAST_CHANNELS && out >= LEAST_CHANNELS);
 }

@@ -142,18 +142,27 @@ static int apply_all(const QrRoom *room, int64_t reflections, REAL *c, int64_t c
     return 0;
 }
 
+/* The room's a [m, n] becomes r and, below its diagonal, the reflections. */
+static int reduce_to_r(const QrRoom *room, int64_t n)
+{
+    const int64_t m = room->m, reflections = least(m, n);
+    for (int64_t j = 0; j < reflections; j += WIDE) {
+        const int64_t width = least(WIDE, reflections - j);
+        factor_block(room, j, width);
+        if (j + width < n &&
+            (make_block(room, j, width) ||
+             apply_block(room, j, width, true, room->a + (j + width) * m + j, n - j - width)))
+            return -1;
+    }
+    return 0;
+}
+
 /* q [m, k] and r [k, n] of a [m, n]; q may be a's columns in the room turned. */
 static int factor_qr(const REAL *a, Matrices s, int64_t k, const QrRoom *room, REAL *q, REAL *r)
 {
     const int64_t m = s.m, reflections = least(s.m, s.n);
     TYPED(transpose_into)(room->a, a, m, s.n);
-    for (int64_t j = 0; j < reflections; j += WIDE) {
-        const int64_t width = least(WIDE, reflections - j);
-        factor_block(room, j, width);
-        if (make_block(room, j, width) ||
-            apply_block(room, j, width, true, room->a + (j + width) * m + j, s.n - j - width))
-            return -1;
-    }
+    if (reduce_to_r(room, s.n)) return -1;
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = 0; j < s.n; j++) r[i * s.n + j] = j >= i ? room->a[j * m + i] : 0;
     for (int64_t j = reflections; j < k; j++)
@@ -259,12 +268,20 @@ static void fix_signs(const Factors *f)
         scale(f->vh + i * f->n, f->n, 1, fixed_sign(f->vh + i * f->n, f->n, 1));
 }
 
-/* Is the matrix better reduced by our own loops?  LAPACK begins with QR where one size is much the larger,
- * and scales what is near the ends of the range. */
-static bool suits_reduction(const Factors *f, REAL size)
+/* LAPACK scales what is near the ends of the range. */
+static bool in_range(REAL size)
 {
     const REAL far = sizeof size == 8 ? (REAL)0x1p400 : (REAL)0x1p40;
-    return f->m + f->n < 3 * f->k && f->k > 16 && size > 1 / far && size < far;
+    return size > 1 / far && size < far;
+}
+
+/* One size is much the larger: QR comes first, LAPACK's or, for the values alone, ours. */
+static bool is_long(int64_t m, int64_t n) { return m + n >= 3 * least(m, n); }
+
+/* Is the matrix better reduced by our own loops? */
+static bool suits_reduction(const Factors *f, REAL size)
+{
+    return !is_long(f->m, f->n) && f->k > 16 && in_range(size);
 }
 
 /* x = q b p^T of x [m, n], column-major, m >= n: a, or its transpose; b = bu diag(s) bvt by LAPACK, which
@@ -334,6 +351,34 @@ static int svd_by_reduction(const LapackReal *lapack, const REAL *a, const Facto
     return 0;
 }
 
+/* gesdd's least, and blocks for its QR. */
+static int64_t gesdd_work(int64_t k, int64_t most) { return 4 * k * k + 7 * k + 32 * most; }
+
+/* r [k, k] of a long matrix, which has its singular values; behind it, room for what is done with it. */
+static int64_t numbers_before_r(int64_t k, int64_t most)
+{
+    const int64_t side = k > WIDE ? k : WIDE;
+    return most * k + k + WIDE * (most + WIDE + 2 * side);
+}
+
+static int put_r(const REAL *a, const Factors *f, REAL *next, REAL *r)
+{
+    const int64_t k = f->k, most = f->m + f->n - k, side = k > WIDE ? k : WIDE;
+    QrRoom room = { .m = most };
+    room.a = next, next += most * k;
+    room.tau = next, next += k;
+    room.v = next, next += WIDE * most;
+    room.t = next, next += WIDE * WIDE;
+    room.p = next, next += WIDE * side;
+    room.s = next;
+    if (f->m < f->n) memcpy(room.a, a, (size_t)(most * k) * sizeof *a);
+    else TYPED(transpose_into)(room.a, a, f->m, f->n);
+    if (reduce_to_r(&room, k)) return -1;
+    for (int64_t j = 0; j < k; j++)
+        for (int64_t i = 0; i < k; i++) r[j * k + i] = i <= j ? room.a[j * most + i] : 0;
+    return 0;
+}
+
 /* room: a copy of a and LAPACK's work, or what a reduction takes; and LAPACK's integers. */
 static int svd_each(const char *op, const LapackReal *lapack, const REAL *a, int64_t batch, Factors f,
                     REAL *room, int64_t lwork, Reduction *r, int *iwork, MatrixFault *fault)
@@ -341,14 +386,24 @@ static int svd_each(const char *op, const LapackReal *lapack, const REAL *a, int
     const int rows = (int)f.n, columns = (int)f.m, ldvt = (int)f.columns, work = (int)lwork;
     const char *job = !f.u ? "N" : f.columns > f.k || f.rows > f.k ? "A" : "S";
     int info = 0;
-    lay_out(r, room);
     for (int64_t i = 0; i < batch; i++, a += f.m * f.n) {
         const REAL size = largest_size(a, f.m * f.n);
         if (!isfinite(size)) {
             *fault = (MatrixFault){ MATRIX_NOT_FINITE, i, 0 };
             return -1;
         }
-        if (suits_reduction(&f, size)) {
+        if (!f.u && is_long(f.m, f.n) && in_range(size)) {
+            REAL *square = room + numbers_before_r(f.k, r->m);
+            const Factors inner = { NULL, f.s, NULL, f.k, f.k, f.k, f.k, f.k };
+            Reduction of_r = { .m = f.k, .n = f.k };
+            if (put_r(a, &f, room, square)) return fail_memory(op);
+            if (svd_each(op, lapack, square, 1, inner, square + f.k * f.k, gesdd_work(f.k, f.k), &of_r, iwork,
+                         fault)) {
+                fault->at = i;
+                return -1;
+            }
+        } else if (suits_reduction(&f, size)) {
+            lay_out(r, room);
             if (svd_by_reduction(lapack, a, &f, r, iwork, &info)) return fail_memory(op);
         } else {
             memcpy(room, a, (size_t)(f.m * f.n) * sizeof *room);
@@ -380,8 +435,13 @@ int TYPED(linalg_svd)(const char *op, Matrices s, const REAL *a, bool full, REAL
     }
     if (k == 0 || s.batch == 0) return 0;
     Reduction r = { .m = most, .n = k, .columns = !u ? 0 : s.m < s.n ? f.rows : f.columns };
-    const int64_t lwork = 4 * k * k + 7 * k + 32 * most, /* gesdd's least, and blocks for its QR */
-        by_gesdd = s.m * s.n + lwork, count = by_gesdd > numbers_for(&r) ? by_gesdd : numbers_for(&r);
+    const int64_t lwork = gesdd_work(k, most), by_gesdd = s.m * s.n + lwork;
+    int64_t count = by_gesdd > numbers_for(&r) ? by_gesdd : numbers_for(&r);
+    if (!u && is_long(s.m, s.n)) {
+        const Reduction of_r = { .m = k, .n = k };
+        const int64_t inner = 2 * k * k + gesdd_work(k, k) + numbers_for(&of_r);
+        count = count > numbers_before_r(k, most) + inner ? count : numbers_before_r(k, most) + inner;
+    }
     const size_t bytes = (size_t)count * sizeof(REAL) + (size_t)(8 * k) * sizeof(int);
     REAL *room = tg_alloc(bytes);
     if (!room) return fail_memory(op);
