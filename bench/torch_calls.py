@@ -122,7 +122,7 @@ CALLS = {
     "linalg_matrix_norm": lambda x, ord="fro", dim1=-2, dim2=-1, keepdim=False: torch.linalg.matrix_norm(
         x, ord, (dim1, dim2), bool(keepdim)
     ),
-    "to": lambda x, dtype=0: x.to(list(TYPES.values())[dtype]),
+    "to": lambda x, dtype=0: x.to(list(TYPES.values())[dtype], copy=True),  # as the op does
     "cross_entropy_probabilities": F.cross_entropy,
     "normal_log_prob": lambda x, m, s: torch.distributions.Normal(m, s, False).log_prob(x),
     "normal_entropy": lambda s: torch.distributions.Normal(s, s, False).entropy(),

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <tapegrad.h>
 #include "cpu/elementwise/special_pairs.h"
 #include "cpu/math/special.h"
 
@@ -67,6 +68,73 @@ static void digits(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* The rows of these functions in f64, beside the plain ones: of the golden arguments, and from -45 to 45. */
+static void rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        Tensor *(*row)(Tensor *x);
+    } of[] = { { "i0", tensor_i0 },
+               { "i1", tensor_i1 },
+               { "erfcx", tensor_erfcx },
+               { "ndtr", tensor_ndtr },
+               { "log_ndtr", tensor_log_ndtr } };
+    enum { STEPS = 9001 };
+    int wrong = 0;
+    for (size_t k = 0; k < COUNT(of); k++) {
+        double x[STEPS], y[STEPS], exact[STEPS];
+        int n = 0;
+        for (size_t i = 0; i < COUNT(unary_golden); i++)
+            if (strcmp(unary_golden[i].name, of[k].name) == 0)
+                x[n] = unary_golden[i].x[0], exact[n++] = unary_golden[i].y;
+        const int golden = n;
+        for (; n < STEPS; n++) x[n] = n * .01 - 45, exact[n] = functions[k].unary(x[n]);
+        TensorScope scope = tensor_scope_open();
+        assert_int_equal(
+            tensor_copy_to(of[k].row(tensor_from_data(x, SHAPE(STEPS), TENSOR_F64)), y, sizeof y), 0);
+        tensor_scope_close(scope);
+        for (int i = 0; i < STEPS; i++) {
+            const double most = functions[k].most * (i < golden ? 1 : 2);
+            if (y[i] == exact[i] || ulps(y[i], exact[i]) <= most) continue;
+            print_error("row %s(%.17g): %.1f ulp, at most %g\n", of[k].name, x[i], ulps(y[i], exact[i]),
+                        most);
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* In f64, in a vector and alone. */
+static double row_of(Tensor *(*row)(Tensor *x), double x)
+{
+    double many[16], y[16], one;
+    for (int i = 0; i < 16; i++) many[i] = x;
+    TensorScope scope = tensor_scope_open();
+    assert_int_equal(tensor_copy_to(row(tensor_from_data(many, SHAPE(16), TENSOR_F64)), y, sizeof y), 0);
+    assert_int_equal(tensor_copy_to(row(tensor_from_data(many, SHAPE(1), TENSOR_F64)), &one, sizeof one), 0);
+    tensor_scope_close(scope);
+    for (int i = 0; i < 16; i++)
+        assert_true(memcmp(y + i, &one, sizeof one) == 0 || (y[i] != y[i] && one != one));
+    return one;
+}
+
+static void ends_of_rows(void **state)
+{
+    (void)state;
+    assert_true(row_of(tensor_i0, 0) == 1 && row_of(tensor_i1, 0) == 0 && isinf(row_of(tensor_i0, -800)));
+    assert_true(row_of(tensor_i1, -800) == -INFINITY && isnan(row_of(tensor_i0, NAN)));
+    assert_true(row_of(tensor_i0, INFINITY) == INFINITY && row_of(tensor_i1, -INFINITY) == -INFINITY);
+    assert_true(row_of(tensor_erfcx, INFINITY) == 0 && isinf(row_of(tensor_erfcx, -30)));
+    assert_true(row_of(tensor_erfcx, 0) == 1 && isinf(row_of(tensor_erfcx, -INFINITY)));
+    assert_true(row_of(tensor_erfcx, 1e300) > 0 && isnan(row_of(tensor_erfcx, NAN)));
+    assert_true(row_of(tensor_ndtr, -INFINITY) == 0 && row_of(tensor_ndtr, INFINITY) == 1);
+    assert_true(row_of(tensor_ndtr, 0) == .5 && isnan(row_of(tensor_ndtr, NAN)));
+    assert_true(row_of(tensor_log_ndtr, -INFINITY) == -INFINITY && row_of(tensor_log_ndtr, INFINITY) == 0);
+    assert_true(row_of(tensor_log_ndtr, -1e160) == -INFINITY && isnan(row_of(tensor_log_ndtr, NAN)));
+    assert_true(fabs(row_of(tensor_log_ndtr, 0) + 0.69314718055994531) < 1e-15);
+}
+
 static void ends(void **state)
 {
     (void)state;
@@ -123,7 +191,10 @@ static void incomplete_gamma_by_vectors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(digits), cmocka_unit_test(ends),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(digits),
+                                        cmocka_unit_test(rows),
+                                        cmocka_unit_test(ends_of_rows),
+                                        cmocka_unit_test(ends),
                                         cmocka_unit_test(incomplete_gamma_of_large_numbers),
                                         cmocka_unit_test(incomplete_gamma_by_vectors) };
     return cmocka_run_group_tests_name("special", tests, NULL, NULL);

@@ -439,11 +439,28 @@ static void binary_losses(void **state)
                   .5 * (log(.5) + 1));
 }
 
+/* As in PyTorch |x|, of numbers whose powers are infinite or 0, too; in any layout. */
+static void lengths_of_one_element(void **state)
+{
+    (void)state;
+    const double order[] = { 2, 3, .5, 1, -1, INFINITY };
+    Tensor *x = f64(SHAPE(2, 3), V(1e200, -3e-200, -2, 0, -5e-324, 1e308));
+    Tensor *dense = tensor_unsqueeze(x, 1), *turned = tensor_unsqueeze(tensor_transpose(x, 0, 1), -1);
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+        Tensor *y = tensor_norm(dense, order[k], 1), *z = tensor_norm(turned, order[k], -1);
+        assert_true(tensor_equal(y, tensor_abs(x)));
+        assert_true(tensor_equal(z, tensor_abs(tensor_transpose(x, 0, 1))));
+    }
+    assert_values(tensor_norm(VECTOR(0, -2), 0, .dims = { 0 }), 1);
+    assert_values(tensor_norm(tensor_unsqueeze(VECTOR(0, -2), 1), 0, 1), 0, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(long_sums),
+        TEST(lengths_of_one_element),
         TEST(offset_variance),
         TEST(same_bits_for_threads),
         TEST(same_bits_for_layouts),

@@ -152,6 +152,20 @@ ROW_OF_16(log2)
 ROW_OF_16(log10)
 ROW_OF_16(tanh)
 ROW_OF_16(erfc)
+#define ROW_OF_8(name)                           \
+    static void name##_y_8(ARGS)                 \
+    {                                            \
+        (void)b, (void)y, (void)g, (void)params; \
+        vd_map(n, out, a, vd_##name);            \
+    }
+ROW_OF_8(sqrt)
+ROW_OF_8(exp)
+ROW_OF_8(exp2)
+ROW_OF_8(log)
+ROW_OF_8(log2)
+ROW_OF_8(log10)
+ROW_OF_8(erf)
+ROW_OF_8(erfc)
 
 /* y, but of AVX2's loops in the lanes that are far. */
 static __attribute__((noinline)) Vm with_far(Vm x, Vm y, __mmask16 far, OpRowLoop loop)
@@ -162,17 +176,25 @@ static __attribute__((noinline)) Vm with_far(Vm x, Vm y, __mmask16 far, OpRowLoo
     return _mm512_mask_loadu_ps(y, far, result);
 }
 
+static __attribute__((noinline)) Vd with_far_8(Vd x, Vd y, __mmask8 far, OpRowLoop loop)
+{
+    double v[8], result[8];
+    _mm512_storeu_pd(v, x);
+    loop(8, result, v, NULL, NULL, NULL, NULL);
+    return _mm512_mask_loadu_pd(y, far, result);
+}
+
 #ifdef ONE_ISA
-#define FAR_LOOP(name) row_##name##_y_f32
+#define FAR_LOOP(name, type, TYPE) row_##name##_y_##type
 #else
-#define FAR_LOOP(name) map_kernels_avx2()->forward[ROW_##name][MAP_F32]
+#define FAR_LOOP(name, type, TYPE) map_kernels_avx2()->forward[ROW_##name][MAP_##TYPE]
 #endif
 #define SINE_OF_16(name)                                                                  \
     INLINE Vm name##_any(Vm x)                                                            \
     {                                                                                     \
         const __mmask16 far = _mm512_cmp_ps_mask(vm_abs(x), vm_all(VM_NEAR), _CMP_GT_OQ); \
         const Vm near = vm_##name(x);                                                     \
-        return far ? with_far(x, near, far, FAR_LOOP(name)) : near;                       \
+        return far ? with_far(x, near, far, FAR_LOOP(name, f32, F32)) : near;             \
     }                                                                                     \
     static void name##_y_16(ARGS)                                                         \
     {                                                                                     \
@@ -182,6 +204,32 @@ static __attribute__((noinline)) Vm with_far(Vm x, Vm y, __mmask16 far, OpRowLoo
 SINE_OF_16(sin)
 SINE_OF_16(cos)
 SINE_OF_16(tan)
+#define SINE_OF_8(name)                                                                  \
+    INLINE Vd name##_any_8(Vd x)                                                         \
+    {                                                                                    \
+        const __mmask8 far = _mm512_cmp_pd_mask(vd_abs(x), vd_all(VD_NEAR), _CMP_GT_OQ); \
+        const Vd near = vd_##name(x);                                                    \
+        return far ? with_far_8(x, near, far, FAR_LOOP(name, f64, F64)) : near;          \
+    }                                                                                    \
+    static void name##_y_8(ARGS)                                                         \
+    {                                                                                    \
+        (void)b, (void)y, (void)g, (void)params;                                         \
+        vd_map(n, out, a, name##_any_8);                                                 \
+    }
+SINE_OF_8(sin)
+SINE_OF_8(cos)
+SINE_OF_8(tan)
+#define row_sqrt_y_f64 sqrt_y_8
+#define row_exp_y_f64 exp_y_8
+#define row_exp2_y_f64 exp2_y_8
+#define row_log_y_f64 log_y_8
+#define row_log2_y_f64 log2_y_8
+#define row_log10_y_f64 log10_y_8
+#define row_erf_y_f64 erf_y_8
+#define row_erfc_y_f64 erfc_y_8
+#define row_sin_y_f64 sin_y_8
+#define row_cos_y_f64 cos_y_8
+#define row_tan_y_f64 tan_y_8
 #define row_sin_y_f32 sin_y_16
 #define row_cos_y_f32 cos_y_16
 #define row_tan_y_f32 tan_y_16

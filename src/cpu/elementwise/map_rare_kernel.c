@@ -118,6 +118,18 @@ enum { ONE_LOOP = 0 };
 /* erfc's core of vm_erfc_f32. */
 INLINE double rounded_ndtr(double x) { return .5 * vm_erfc_core_f32(-0.70710678118654752440 * x); }
 
+/* ---- in double ---- */
+
+#if defined __FMA__ || defined __ARM_FEATURE_FMA
+#define any_erfcx vm_erfcx_f64
+#define any_ndtr vm_ndtr_f64
+#define any_log_ndtr vm_log_ndtr_f64
+#else
+#define any_erfcx rare_erfcx
+#define any_ndtr rare_ndtr
+#define any_log_ndtr rare_log_ndtr
+#endif
+
 /* As in Python: the sign of b. */
 INLINE double remainder_of(double r, double b) { return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 
@@ -239,9 +251,9 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define erfinv(x) (hard || !VECTORS ? any_erfinv(x) : fast_erfinv(x))
 #define i0(x) (hard || !VECTORS ? rare_i0(x) : rounded_i0(x))
 #define i1(x) (hard || !VECTORS ? rare_i1(x) : rounded_i1(x))
-#define erfcx(x) (hard || !VECTORS ? rare_erfcx(x) : rounded_erfcx(x))
-#define ndtr(x) (hard ? rare_ndtr(x) : rounded_ndtr(x))
-#define log_ndtr(x) (hard || !VECTORS ? rare_log_ndtr(x) : rounded_log_ndtr(x))
+#define erfcx(x) (hard || !VECTORS ? any_erfcx(x) : rounded_erfcx(x))
+#define ndtr(x) (hard ? any_ndtr(x) : rounded_ndtr(x))
+#define log_ndtr(x) (hard || !VECTORS ? any_log_ndtr(x) : rounded_log_ndtr(x))
 #define ndtri rare_ndtri
 #define atan2(a, b) \
     (hard & 1 && hard_atan2(a, b) ? (atan2)(a, b) : hard & 2 ? rounded_atan2(a, b) : fast_atan2(a, b))

@@ -14,7 +14,7 @@
 #ifdef __clang__
 #define UNROLL_TABLE _Pragma("clang loop unroll(full)")
 #else
-#define UNROLL_TABLE _Pragma("GCC unroll 8")
+#define UNROLL_TABLE _Pragma("GCC unroll 16")
 #endif
 
 typedef __m512 Vm;
@@ -320,71 +320,6 @@ VM_FN Vm vm_tan(Vm x) /* .69 ulp */
     return _mm512_mask_add_ps(x, _mm512_cmp_ps_mask(x, vm_all(0), _CMP_NEQ_UQ), q, _mm512_mul_ps(off, rough));
 }
 
-/* ---- powers of doubles ---------------------------------------------------------------------------- */
-
-typedef __m512d Vd;
-VM_FN Vd vd_all(double c) { return _mm512_set1_pd(c); }
-VM_FN Vd vd_fmac(Vd a, Vd b, double c) { return _mm512_fmadd_pd(a, b, vd_all(c)); }
-VM_FN Vd vd_pick(const double *table, __m512i index)
-{
-    return _mm512_permutex2var_pd(_mm512_loadu_pd(table), index, _mm512_loadu_pd(table + 8));
-}
-
-/* log x, x > 0, as the returned number and *rest: vm_log_parts with sums of two doubles, by 2^-64.
- * log(1 + r) = r - r^2 / 2 + r^3 p, r^3 p by 2^-71 */
-VM_FN Vd vd_log(Vd x, Vd *rest)
-{
-    const Vd m = _mm512_getmant_pd(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan), k = _mm512_getexp_pd(x);
-    const __m512i i = _mm512_srli_epi64(_mm512_castpd_si512(m), 48);
-    const Vd c = _mm512_permutex2var_pd(_mm512_cvtps_pd(_mm256_loadu_ps(vm_log_c)), i,
-                                        _mm512_cvtps_pd(_mm256_loadu_ps(vm_log_c + 8)));
-    const Vd w = _mm512_mul_pd(m, c), r = _mm512_sub_pd(w, vd_all(1)), r_low = _mm512_fmsub_pd(m, c, w);
-    const Vd z = _mm512_mul_pd(r, r), z_low = _mm512_fmsub_pd(r, r, z), half = vd_all(-.5);
-    const Vd s = _mm512_fmadd_pd(half, z, r), s_low = _mm512_fmadd_pd(half, z, _mm512_sub_pd(r, s));
-    Vd p = vd_fmac(vd_all(0x1.11a14a10e9c76p-4), z, 0x1.748011b7cdbe8p-4);
-    p = vd_fmac(p, z, 0x1.c71c685ec4c2fp-4);
-    p = vd_fmac(p, z, 0x1.24924924f6eabp-3);
-    p = vd_fmac(p, z, 0x1.99999999999aep-3);
-    p = vd_fmac(p, z, 0x1.5555555555555p-2);
-    Vd q = vd_fmac(vd_all(-0x1.5471d53aa092dp-4), z, -0x1.999b27dddd245p-4);
-    q = vd_fmac(q, z, -0x1.ffffff6111a46p-4);
-    q = vd_fmac(q, z, -0x1.55555555619e3p-3);
-    q = vd_fmac(q, z, -0x1.ffffffffffff6p-3);
-    p = _mm512_fmadd_pd(q, r, p);
-    Vd low = _mm512_fmadd_pd(half, z_low, _mm512_fmadd_pd(r_low, _mm512_sub_pd(z, r), r_low));
-    low = _mm512_fmadd_pd(_mm512_mul_pd(r, z), p, _mm512_add_pd(low, s_low));
-    const Vd high = _mm512_fmadd_pd(k, vd_all(0x1.62e42fefa2000p-1), vd_pick(vd_log_high[0], i));
-    const Vd l = _mm512_add_pd(high, s), l_low = _mm512_add_pd(_mm512_sub_pd(high, l), s);
-    const Vd table = _mm512_fmadd_pd(k, vd_all(0x1.9ef35793c7673p-41), vd_pick(vd_log_low[0], i));
-    low = _mm512_add_pd(low, _mm512_add_pd(l_low, table));
-    const Vd y = _mm512_add_pd(l, low);
-    *rest = _mm512_sub_pd(low, _mm512_sub_pd(y, l));
-    return y;
-}
-
-/* e^(y log x); *hard are lanes where x is not positive, or the result beyond e^-150 ... e^150, where the
- * error of the logarithm, times y, is more than one ulp. */
-VM_FN Vd vd_pow(Vd x, Vd y, __mmask8 *hard) /* .9 ulp */
-{
-    Vd l_low, l = vd_log(x, &l_low);
-    const Vd e = _mm512_mul_pd(y, l), e_low = _mm512_fmadd_pd(y, l_low, _mm512_fmsub_pd(y, l, e));
-    const Vd round = vd_all(VM_ROUND_F64),
-             n = _mm512_sub_pd(_mm512_fmadd_pd(e, vd_all(0x1.71547652b82fep+0), round), round);
-    const Vd t = _mm512_fmadd_pd(n, vd_all(-0x1.62e42fefa2000p-1), e);
-    const Vd t_low = _mm512_fmadd_pd(n, vd_all(-0x1.9ef35793c7673p-41), e_low), r = _mm512_add_pd(t, t_low);
-    const Vd z = _mm512_mul_pd(r, r);
-    Vd p = vd_fmac(vd_all(0x1.28ad9bb25afcbp-22), z, 0x1.a01999e22ec09p-16);
-    p = vd_fmac(p, z, 0x1.6c16c18438c42p-10);
-    p = vd_fmac(p, z, 0x1.555555555083ep-5);
-    p = vd_fmac(p, z, 0x1.000000000000ap-1);
-    Vd q = vd_fmac(vd_all(0x1.ad7f3f6335839p-26), z, 0x1.71df25b375c97p-19);
-    q = vd_fmac(q, z, 0x1.a01a012a0e69bp-13);
-    q = vd_fmac(q, z, 0x1.1111111127d14p-7);
-    q = vd_fmac(q, z, 0x1.55555555554f9p-3);
-    p = _mm512_fmadd_pd(q, r, p);
-    const Vd part = _mm512_add_pd(t, _mm512_fmadd_pd(z, p, t_low));
-    *hard = _mm512_cmp_pd_mask(_mm512_abs_pd(e), vd_all(150), _CMP_NLT_UQ);
-    return _mm512_scalef_pd(_mm512_add_pd(vd_all(1), part), n);
-}
+#include "vecmath512_64.h"
 
 #endif

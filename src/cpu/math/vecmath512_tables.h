@@ -246,18 +246,4 @@ static const float vm_erfinv_table[7][4][8] = {
         0x1.64e76p-15f, 0x1.4d7a0cp-15f } },
 };
 
-/* -log c of vm_log_c, + log 2 where m < 1, as a sum of two doubles */
-static const double vd_log_high[4][4] = {
-    { 0, 0x1.9335e5d594p-4, 0x1.1178e8227ep-3, 0x1.a93ed3c8aep-3 },
-    { 0x1.f991c6cb3cp-3, 0x1.269621134ep-2, 0x1.522ae0738ap-2, 0x1.7fafa3bd81p-2 },
-    { 0x1.af5295248ap-2, 0x1.e148a1a26fp-2, 0x1.fb358af7a1p-2, 0x1.188ee40f22p-1 },
-    { 0x1.269621134cp-1, 0x1.35028ad9d7p-1, 0x1.43d9ff2f908p-1, 0x1.62e42fefa2p-1 }
-};
-static const double vd_log_low[4][4] = {
-    { 0, 0x1.3115c3abd47dap-45, 0x1.1ef78ce2d07f2p-45, -0x1.8724350562169p-45 },
-    { -0x1.90d04cd7cc834p-44, -0x1.1b61f10522625p-44, 0x1.ebe708164c759p-45, 0x1.46fb79bf6d4cbp-44 },
-    { 0x1.6e833aad88bbap-41, 0x1.b66ca6fc66eb6p-41, 0x1.c4217e8f05925p-41, 0x1.ca66277c55a33p-41 },
-    { 0x1.b92783beb7677p-41, 0x1.c85c1fca93f35p-41, 0x1.bc4cf616fdf5cp-41, 0x1.9ef35793c7673p-41 }
-};
-
 #endif

@@ -130,36 +130,89 @@ VM_FN double vm_acos_f64(double x) /* 1.16 ulp */
     return a > .5 ? far : near;
 }
 
-/* |x| < 1/2: 1 - erf(x);  above: e^-z P(t) / (1 + 2 a), a = |x| <= 28, t = (a - 4) / (a + 4), P by 2^-55;
- * 2^64 times as much until the end, since the result may be subnormal */
+/* erf(x), |x| <= 1/2: x p(z), z = x^2, 2^-57.7 */
+#define VM_ERF_TERMS(step)                                                                  \
+    step(0x1.8b4e07aa3614dp-20) step(-0x1.f2253dd498982p-17) step(0x1.f98db88c7bc76p-14)    \
+        step(-0x1.c02d4f94eb66dp-11) step(0x1.565bcbf97ce2ap-8) step(-0x1.b82ce30f2dd6fp-6) \
+            step(0x1.ce2f21a03d870p-4) step(-0x1.812746b0379b5p-2) step(0x1.20dd750429b6dp+0)
+/* e^(b^2) erfc(b) = P(t) / (1 + 2 b), 1/2 <= b <= 28, t = (b - 4) / (b + 4), P by 2^-53.8; even and
+ * odd powers apart, since one waits for the other */
+#define VM_ERFC_TERMS(even, odd)                                                                        \
+    even(-0x1.3886b31c9e1a9p-27) odd(0x1.3df832f3a59dep-24) even(0x1.f5947541d2d54p-25)                 \
+        odd(-0x1.a395efe77c754p-21) even(0x1.4c7e3a40b2cd8p-22) odd(0x1.7d19defe12b9ap-18)              \
+            even(-0x1.78dbc2519c14ep-17) odd(-0x1.991fc78d76294p-16) even(0x1.3be232fecde4cp-13)        \
+                odd(-0x1.a1e124e14dcb1p-13) even(-0x1.8d4ab65d762c7p-11) odd(0x1.49c6755348e3cp-8)      \
+                    even(-0x1.0962386554788p-6) odd(0x1.3079eded06f37p-5) even(-0x1.0fb06dfeec9a8p-4)   \
+                        odd(0x1.7fee004e59255p-4) even(-0x1.9ddb23c3e261ap-4) odd(0x1.16ecefcfa3532p-4) \
+                            even(0x1.f7f5df66fca3dp-7) odd(-0x1.1df1ad154a26fp-3) even(0x1.3ba5916e9fd7fp+0)
+#define VM_STEP_EVEN(c) p = vm_fma_f64(p, z, c);
+#define VM_STEP_ODD(c) q = vm_fma_f64(q, z, c);
+
+VM_FN double vm_erf_small_f64(double x)
+{
+    double z = x * x, p = 0;
+    VM_ERF_TERMS(VM_STEP_EVEN)
+    return x * p;
+}
+
+VM_FN double vm_erfcx_far_f64(double b)
+{
+    double t = (b - 4) / (b + 4), z = t * t, p = 0, q = 0;
+    VM_ERFC_TERMS(VM_STEP_EVEN, VM_STEP_ODD)
+    return vm_fma_f64(q, t, p) / vm_fma_f64(2, b, 1);
+}
+
+/* erfc(a + rest), 1/2 <= a, of a rest below a's last place; 2^64 times as much until the end, since the
+ * result may be subnormal */
+VM_FN double vm_erfc_far_f64(double a, double rest)
+{
+    double b = a > 28 ? 28 : a, z = b * b, lost = vm_fma_f64(b, b, -z) + 2 * b * rest;
+    double e = vm_exp_down_f64(-z, -64);
+    return vm_erfcx_far_f64(b) * (e - e * lost) * 0x1p-64;
+}
+
 VM_FN double vm_erfc_f64(double x) /* 4.04 ulp */
 {
-    double a = vm_abs_f64(x), b = a > 28 ? 28 : a, z = b * b, lost = vm_fma_f64(b, b, -z);
-    double t = (b - 4) / (b + 4);
-    double p = -0x1.3886b31c9e1a9p-27;
-    p = vm_fma_f64(p, t, 0x1.3df832f3a59dep-24);
-    p = vm_fma_f64(p, t, 0x1.f5947541d2d54p-25);
-    p = vm_fma_f64(p, t, -0x1.a395efe77c754p-21);
-    p = vm_fma_f64(p, t, 0x1.4c7e3a40b2cd8p-22);
-    p = vm_fma_f64(p, t, 0x1.7d19defe12b9ap-18);
-    p = vm_fma_f64(p, t, -0x1.78dbc2519c14ep-17);
-    p = vm_fma_f64(p, t, -0x1.991fc78d76294p-16);
-    p = vm_fma_f64(p, t, 0x1.3be232fecde4cp-13);
-    p = vm_fma_f64(p, t, -0x1.a1e124e14dcb1p-13);
-    p = vm_fma_f64(p, t, -0x1.8d4ab65d762c7p-11);
-    p = vm_fma_f64(p, t, 0x1.49c6755348e3cp-8);
-    p = vm_fma_f64(p, t, -0x1.0962386554788p-6);
-    p = vm_fma_f64(p, t, 0x1.3079eded06f37p-5);
-    p = vm_fma_f64(p, t, -0x1.0fb06dfeec9a8p-4);
-    p = vm_fma_f64(p, t, 0x1.7fee004e59255p-4);
-    p = vm_fma_f64(p, t, -0x1.9ddb23c3e261ap-4);
-    p = vm_fma_f64(p, t, 0x1.16ecefcfa3532p-4);
-    p = vm_fma_f64(p, t, 0x1.f7f5df66fca3dp-7);
-    p = vm_fma_f64(p, t, -0x1.1df1ad154a26fp-3);
-    p = vm_fma_f64(p, t, 0x1.3ba5916e9fd7fp+0);
-    double e = vm_exp_down_f64(-z, -64), y = p * (e - e * lost) / vm_fma_f64(2, b, 1) * 0x1p-64;
-    double far = x < 0 ? 2 - y : y;
-    return a < .5 ? 1 - vm_erf_f64(x) : far;
+    double a = vm_abs_f64(x), y = vm_erfc_far_f64(a, 0);
+    return a < .5 ? 1 - vm_erf_small_f64(x) : x < 0 ? 2 - y : y;
+}
+
+/* erfc(-x / sqrt 2) / 2, as special_ndtr */
+VM_FN double vm_ndtr_f64(double x)
+{
+    double c = 0.707106781186547524401, low = -4.8336466567264567e-17;
+    double held = x > 40 ? 40 : x, h = held < -40 ? -40 : held;
+    double t = -h * c, rest = vm_fma_f64(-h, c, -t) - h * low, a = vm_abs_f64(t);
+    double y = .5 * vm_erfc_far_f64(a, t < 0 ? -rest : rest);
+    return a < .5 ? .5 - .5 * vm_erf_small_f64(t) : t < 0 ? 1 - y : y;
+}
+
+/* e^(a^2) erfc(a), a >= 0; above 28 by the asymptotic series. */
+VM_FN double vm_erfcx_above_f64(double a)
+{
+    double b = a > 28 ? 28 : a, low = a < .5 ? a : .5, w = .5 / a / a;
+    double s = 1 - w * (1 - 3 * w * (1 - 5 * w * (1 - 7 * w * (1 - 9 * w * (1 - 11 * w)))));
+    double near = vm_exp_core_f64(low * low) * (1 - vm_erf_small_f64(low));
+    double y = a > 28 ? s / a * 0.564189583547756286948 : vm_erfcx_far_f64(b);
+    return a < .5 ? near : y;
+}
+
+VM_FN double vm_erfcx_f64(double x)
+{
+    double a = vm_abs_f64(x), y = vm_erfcx_above_f64(a), b = a > 28 ? 28 : a, z = b * b;
+    double e = vm_exp_f64(z), lost = vm_fma_f64(b, b, -z);
+    double twice = 2 * e, mirrored = (twice < INFINITY ? twice + twice * lost : twice) - y;
+    return x < 0 ? mirrored : y;
+}
+
+/* log(ndtr(x)): below 0 log(erfcx(-x / sqrt 2) / 2) - x^2 / 2, above log(1 - ndtr(-x)) */
+VM_FN double vm_log_ndtr_f64(double x)
+{
+    double a = vm_abs_f64(x), half = .5 * vm_erfcx_above_f64(a * 0.707106781186547524401),
+           b = a > 40 ? 40 : a;
+    double z = .5 * b * b, lost = vm_fma_f64(.5 * b, b, -z), e = vm_exp_down_f64(-z, 0);
+    double y = x < 0 ? vm_log_f64(half) - .5 * a * a : vm_log1p_f64(-half * (e - e * lost));
+    return x == x ? y : x;
 }
 
 #else

@@ -2,14 +2,16 @@
  * once for items that hold a key of 32 bits and their place in one word, once for pairs.  Items come in the
  * order of their places, and equal ones keep it. */
 
+/* x into the sorted p[0 ... n), behind those that are equal; p[n] is overwritten. */
+static inline void N(insert)(ITEM *p, int64_t n, ITEM x)
+{
+    for (; n > 0 && KEY(p[n - 1]) > KEY(x); n--) p[n] = p[n - 1];
+    p[n] = x;
+}
+
 static void N(insertion)(ITEM *p, int64_t n)
 {
-    for (int64_t i = 1; i < n; i++) {
-        const ITEM x = p[i];
-        int64_t j = i;
-        for (; j > 0 && KEY(p[j - 1]) > KEY(x); j--) p[j] = p[j - 1];
-        p[j] = x;
-    }
+    for (int64_t i = 1; i < n; i++) N(insert)(p, i, p[i]);
 }
 
 static void N(merge)(const ITEM *a, int64_t n, const ITEM *b, int64_t m, ITEM *to)
@@ -104,13 +106,8 @@ static void N(first)(ITEM *p, ITEM *spare, int64_t n, int64_t k)
     }
     if (k <= FEW) { /* a sorted list of the best so far, which seldom changes */
         N(insertion)(p, k);
-        for (int64_t i = k; i < n; i++) {
-            if (likely(KEY(p[i]) >= KEY(p[k - 1]))) continue;
-            const ITEM x = p[i];
-            int64_t j = k - 1;
-            for (; j > 0 && KEY(p[j - 1]) > KEY(x); j--) p[j] = p[j - 1];
-            p[j] = x;
-        }
+        for (int64_t i = k; i < n; i++)
+            if (unlikely(KEY(p[i]) < KEY(p[k - 1]))) N(insert)(p, k - 1, p[i]);
         return;
     }
     const ITEM last = N(select)(p, spare, n, k - 1);

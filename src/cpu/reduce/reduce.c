@@ -462,31 +462,37 @@ static void reduce_floats(ReduceArgs *a)
     parallel_split(j.units, j.split ? 1 : j.threads, run_units, &j);
 }
 
-/* Over one element each, of floats: x itself, or |x|.  0 + x is no more -0. */
-#define OF_ONE(T, absolute, step)                                               \
-    {                                                                           \
-        const T *x = a->src;                                                    \
-        T *y = a->out;                                                          \
-        if (a->kind == REDUCE_NORM)                                             \
-            for (int64_t i = 0; i < a->kept; i++) y[i] = absolute(x[i * step]); \
-        else if (a->kind == REDUCE_SUM)                                         \
-            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * step] + 0;       \
-        else                                                                    \
-            for (int64_t i = 0; i < a->kept; i++) y[i] = x[i * step];           \
+/* n results from one float each: x itself, or |x|.  0 + x is no more -0. */
+#define OF_ONE(T, absolute, step)                                         \
+    {                                                                     \
+        const T *x = (const T *)a->src + from;                            \
+        T *y = (T *)a->out + to;                                          \
+        if (a->kind == REDUCE_NORM)                                       \
+            for (int64_t i = 0; i < n; i++) y[i] = absolute(x[i * step]); \
+        else if (a->kind == REDUCE_SUM)                                   \
+            for (int64_t i = 0; i < n; i++) y[i] = x[i * step] + 0;       \
+        else                                                              \
+            for (int64_t i = 0; i < n; i++) y[i] = x[i * step];           \
     }
 
-static bool reduce_one(const ReduceArgs *a)
+static void line_of_ones(const ReduceArgs *a, int64_t from, int64_t to, int64_t n, int64_t stride)
 {
-    const bool length =
-        a->kind == REDUCE_NORM && (a->param == 1 || (a->param == 2 && a->src_dtype == TENSOR_F32));
-    const bool itself = a->kind == REDUCE_SUM || a->kind == REDUCE_MAX || a->kind == REDUCE_MIN;
-    if (a->reduced != 1 || a->kept_ndim != 1 || a->src_dtype != a->out_dtype || !(length || itself))
-        return false;
-    const int64_t stride = a->kept_stride[0];
     if (a->src_dtype == TENSOR_F32 && stride == 1) OF_ONE(float, fabsf, 1) /* in vectors */
     else if (a->src_dtype == TENSOR_F32) OF_ONE(float, fabsf, stride)
-    else if (a->src_dtype == TENSOR_F64) OF_ONE(double, fabs, stride)
-    else return false;
+    else if (stride == 1) OF_ONE(double, fabs, 1)
+    else OF_ONE(double, fabs, stride)
+}
+
+/* Over one element each, of floats.  Its length of any order is |x|, which powers would round, or lose. */
+static bool reduce_one(const ReduceArgs *a)
+{
+    const bool length = a->kind == REDUCE_NORM && a->param != 0;
+    const bool itself = a->kind == REDUCE_SUM || a->kind == REDUCE_MAX || a->kind == REDUCE_MIN;
+    const bool floats = a->src_dtype == TENSOR_F32 || a->src_dtype == TENSOR_F64;
+    if (a->reduced != 1 || !floats || a->src_dtype != a->out_dtype || !(length || itself)) return false;
+    const int64_t n = a->kept_shape[a->kept_ndim - 1], stride = a->kept_stride[a->kept_ndim - 1];
+    for (int64_t k = 0; k < a->kept; k += n)
+        line_of_ones(a, reduce_offset(k, a->kept_ndim, a->kept_shape, a->kept_stride), k, n, stride);
     return true;
 }
 
