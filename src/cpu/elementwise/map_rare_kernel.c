@@ -249,7 +249,7 @@ INLINE void bool_f64(ARGS, Formula *f)
 #define digamma(x) (hard || !VECTORS ? any_digamma(x) : fast_digamma(x))
 #define polygamma(x, n) (hard || !VECTORS ? any_polygamma(x, n) : fast_trigamma(x))
 #define erfinv(x) (hard || !VECTORS ? any_erfinv(x) : fast_erfinv(x))
-#define i0(x) (hard || !VECTORS ? rare_i0(x) : rounded_i0(x))
+#define i0(x) (hard || !VECTORS ? rare_i0(x) : rounded_i0(x)) /* in double by vectors: below */
 #define i1(x) (hard || !VECTORS ? rare_i1(x) : rounded_i1(x))
 #define erfcx(x) (hard || !VECTORS ? any_erfcx(x) : rounded_erfcx(x))
 #define ndtr(x) (hard ? any_ndtr(x) : rounded_ndtr(x))
@@ -285,6 +285,63 @@ INLINE void bool_f64(ARGS, Formula *f)
         bool_f64(CALL, row_##name##_y_formula);                        \
     }
 #include <tapegrad/ops.def>
+
+/* ---- other than their formulas --------------------------------------------------------------- */
+
+#undef i0
+#undef i1
+#ifdef __AVX2__
+typedef double Eight __attribute__((vector_size(64)));
+typedef int64_t Mask __attribute__((vector_size(64)));
+
+/* special_bessel's power series of 8 numbers, with its bits: as long as one of them needs a term, for one
+ * that is too small changes no sum.  What is beyond the series is left to it. */
+static __attribute__((noinline)) void bessel_8(double *y, const double *x, int order)
+{
+    Eight v, sum = (Eight){ 0 } + 1, term = sum;
+    memcpy(&v, x, sizeof v);
+    const Mask near = (v >= -20) & (v <= 20);
+    const Eight z = (Eight)((Mask)(v * v / 4) & near);
+    for (double k = 1;; k += 4) {
+        UNROLL_STEPS
+        for (int i = 0; i < 4; i++) {
+            term *= z / ((k + i) * (k + i + order));
+            sum += term;
+        }
+        const Mask more = term > sum * 0x1p-58;
+        if (!(more[0] | more[1] | more[2] | more[3] | more[4] | more[5] | more[6] | more[7])) break;
+    }
+    sum = order ? v / 2 * sum : sum;
+    memcpy(y, &sum, sizeof sum);
+    for (int i = 0; i < 8; i++)
+        if (!near[i]) y[i] = order ? rare_i1(x[i]) : rare_i0(x[i]);
+}
+
+/* Of results that are rounded to f32 by the formulas' loops. */
+#define BESSEL(name, part, order, expression)                                   \
+    static void name##_##part##_8(ARGS)                                         \
+    {                                                                           \
+        const double *x = a, *dy = g, *own = y;                                 \
+        (void)dy, (void)own;                                                    \
+        if (params[1] != 0) {                                                   \
+            row_##name##_##part(CALL);                                          \
+            return;                                                             \
+        }                                                                       \
+        for (int64_t from = 0; from < n; from += 8) {                           \
+            double s[8];                                                        \
+            bessel_8(s, x + from, order);                                       \
+            for (int i = 0; i < 8; i++) ((double *)out)[from + i] = expression; \
+        }                                                                       \
+    }
+BESSEL(i0, y, 0, s[i])
+BESSEL(i0, a, 1, dy[from + i] * s[i])
+BESSEL(i1, y, 1, s[i])
+BESSEL(i1, a, 0, x[from + i] == 0 ? dy[from + i] * .5 : dy[from + i] * (s[i] - own[from + i] / x[from + i]))
+#define row_i0_y i0_y_8
+#define row_i0_a i0_a_8
+#define row_i1_y i1_y_8
+#define row_i1_a i1_a_8
+#endif
 
 #ifdef __AVX512F__
 static void rpow_scalar_y_8(ARGS)
