@@ -114,7 +114,7 @@ F64_TRIG(MAP_F64)
     }
 F32_512(MAP_512)
 F32_TRIG_512(MAP_TRIG_512)
-#define F64_512(X) X(sqrt, .5, ) \
+#define F64_512(X) X(sqrt, .5, ) X(atan, 1.4, ) \
     X(exp, .7, ) X(exp2, .8, ) X(log, .9, ) X(log2, .6, ) X(log10, .6, ) X(erf, 1, ) X(erfc, 4.5, )
 #define F64_TRIG_512(X) X(sin, .9, ) X(cos, .9, ) X(tan, 2.3, )
 #define MAP_512_F64(name, a, b)                                       \

@@ -164,6 +164,7 @@ ROW_OF_8(exp2)
 ROW_OF_8(log)
 ROW_OF_8(log2)
 ROW_OF_8(log10)
+ROW_OF_8(atan)
 ROW_OF_8(erf)
 ROW_OF_8(erfc)
 
@@ -225,6 +226,7 @@ SINE_OF_8(tan)
 #define row_log_y_f64 log_y_8
 #define row_log2_y_f64 log2_y_8
 #define row_log10_y_f64 log10_y_8
+#define row_atan_y_f64 atan_y_8
 #define row_erf_y_f64 erf_y_8
 #define row_erfc_y_f64 erfc_y_8
 #define row_sin_y_f64 sin_y_8

@@ -271,8 +271,36 @@ VM_FN Vd vd_tan(Vd x) /* 2.1 ulp */
     Vd low, r = vd_trig_reduce(x, &n, &low), c, s = vd_sin_poly(r, low, &c);
     const __mmask8 odd = _mm512_test_epi64_mask(n, _mm512_set1_epi64(1));
     const Vd up = _mm512_mask_mov_pd(s, odd, c), down = _mm512_mask_sub_pd(c, odd, vd_all(0), s);
-    return _mm512_mask_mov_pd(vd_divide(up, down), _mm512_cmp_pd_mask(vd_abs(x), vd_all(0x1p-27), _CMP_LT_OQ),
-                              x);
+    return _mm512_mask_mov_pd(vd_divide(up, down), _mm512_cmp_pd_mask(x, vd_all(0), _CMP_EQ_OQ), x);
+}
+
+#define VD_STEP_Z(c) p = vd_fmac(p, z, c);
+#define VD_STEP_EVEN(c) p = vd_fmac(p, z2, c);
+#define VD_STEP_ODD(c) q = vd_fmac(q, z2, c);
+
+/* As vm_angle_f64 of |x| to 1 */
+VM_FN Vd vd_atan(Vd x) /* 1.34 ulp */
+{
+    const Vd one = vd_all(1), a = _mm512_min_pd(vd_all(0x1p60), vd_abs(x)), most = _mm512_max_pd(a, one),
+             least = _mm512_min_pd(a, one);
+    const __mmask8 whole = _mm512_cmp_pd_mask(least, _mm512_mul_pd(most, vd_all(.6875)), _CMP_GT_OQ);
+    const __mmask8 half =
+        _mm512_cmp_pd_mask(least, _mm512_mul_pd(most, vd_all(0.41421356237309504880)), _CMP_GT_OQ);
+    const Vd c = _mm512_mask_mov_pd(_mm512_maskz_mov_pd(half, vd_all(.5)), whole, one);
+    const Vd high = _mm512_mask_mov_pd(_mm512_maskz_mov_pd(half, vd_all(0x1.dac670561bb4fp-2)), whole,
+                                       vd_all(0x1.921fb54442d18p-1));
+    const Vd low = _mm512_mask_mov_pd(_mm512_maskz_mov_pd(half, vd_all(0x1.a2b7f222f65e2p-56)), whole,
+                                      vd_all(0x1.1a62633145c07p-55));
+    const Vd t = vd_divide(_mm512_fnmadd_pd(c, most, least), vd_fma(c, least, most)), z = _mm512_mul_pd(t, t);
+    const Vd z2 = _mm512_mul_pd(z, z);
+    Vd p = vd_all(0), q = vd_all(0);
+    VM_ATAN_TERMS(VD_STEP_EVEN, VD_STEP_ODD)
+    p = vd_fma(q, z, p);
+    p = _mm512_add_pd(vd_fma(_mm512_mul_pd(t, z), p, t), low);
+    const Vd y = _mm512_add_pd(high, p), rest = _mm512_sub_pd(y, vd_all(0x1.1a62633145c07p-54));
+    const Vd angle =
+        _mm512_mask_sub_pd(y, _mm512_cmp_pd_mask(a, one, _CMP_GT_OQ), vd_all(0x1.921fb54442d18p+0), rest);
+    return vd_sign(_mm512_mask_mov_pd(angle, _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x), x);
 }
 
 /* erf(a) / a about a = i 25/64 as a polynomial in what is left, a coefficient a row, 2^-58 */
@@ -357,10 +385,6 @@ VM_FN Vd vd_erf(Vd x) /* .9 ulp */
     return vd_sign(_mm512_mask_mov_pd(y, _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x), x);
 }
 
-#define VD_STEP_Z(c) p = vd_fmac(p, z, c);
-#define VD_STEP_EVEN(c) p = vd_fmac(p, t2, c);
-#define VD_STEP_ODD(c) q = vd_fmac(q, t2, c);
-
 /* As vm_erfc_f64, by one inverse, and the power of two comes last. */
 VM_FN Vd vd_erfc(Vd x) /* 3.9 ulp */
 {
@@ -368,7 +392,7 @@ VM_FN Vd vd_erfc(Vd x) /* 3.9 ulp */
     const Vd wide = vd_fma(vd_all(2), b, vd_all(1)), more = _mm512_add_pd(b, vd_all(4));
     const Vd inverse = vd_divide(vd_all(1), _mm512_mul_pd(wide, more));
     const Vd t = _mm512_mul_pd(_mm512_mul_pd(_mm512_sub_pd(b, vd_all(4)), wide), inverse);
-    const Vd t2 = _mm512_mul_pd(t, t);
+    const Vd z2 = _mm512_mul_pd(t, t);
     Vd p = vd_all(0), q = vd_all(0);
     VM_ERFC_TERMS(VD_STEP_EVEN, VD_STEP_ODD)
     p = vd_fma(q, t, p);

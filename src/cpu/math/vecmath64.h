@@ -317,22 +317,21 @@ VM_FN double vm_sin_slow_f64(double x) { return sin(x); }
 VM_FN double vm_cos_slow_f64(double x) { return cos(x); }
 VM_FN double vm_tan_slow_f64(double x) { return tan(x); }
 
-/* |t| <= tan(pi/8): t + t z p(z), z = t^2, 2^-59 */
+/* Polynomials whose even and odd powers are apart, since one power waits for the other */
+#define VM_STEP_EVEN(c) p = vm_fma_f64(p, z2, c);
+#define VM_STEP_ODD(c) q = vm_fma_f64(q, z2, c);
+
+/* atan(t), |t| <= tan(pi/8): t + t z p(z), z = t^2, 2^-59 */
+#define VM_ATAN_TERMS(even, odd)                                                              \
+    even(-0x1.2841ff089ce39p-6) odd(0x1.3934ad1bc96efp-5) even(-0x1.9d656e25c114cp-5)         \
+        odd(0x1.df320f4dab121p-5) even(-0x1.10ee49ff227fcp-4) odd(0x1.3b1157e3033c8p-4)       \
+            even(-0x1.745cfcbbbade7p-4) odd(0x1.c71c710c75675p-4) even(-0x1.249249231d32dp-3) \
+                odd(0x1.9999999996d46p-3) even(-0x1.5555555555548p-2)
 VM_FN double vm_atan_poly_f64(double t)
 {
-    double z = t * t;
-    double p = -0x1.2841ff089ce39p-6;
-    p = vm_fma_f64(p, z, 0x1.3934ad1bc96efp-5);
-    p = vm_fma_f64(p, z, -0x1.9d656e25c114cp-5);
-    p = vm_fma_f64(p, z, 0x1.df320f4dab121p-5);
-    p = vm_fma_f64(p, z, -0x1.10ee49ff227fcp-4);
-    p = vm_fma_f64(p, z, 0x1.3b1157e3033c8p-4);
-    p = vm_fma_f64(p, z, -0x1.745cfcbbbade7p-4);
-    p = vm_fma_f64(p, z, 0x1.c71c710c75675p-4);
-    p = vm_fma_f64(p, z, -0x1.249249231d32dp-3);
-    p = vm_fma_f64(p, z, 0x1.9999999996d46p-3);
-    p = vm_fma_f64(p, z, -0x1.5555555555548p-2);
-    return vm_fma_f64(t * z, p, t);
+    double z = t * t, z2 = z * z, p = 0, q = 0;
+    VM_ATAN_TERMS(VM_STEP_EVEN, VM_STEP_ODD)
+    return vm_fma_f64(t * z, vm_fma_f64(q, z, p), t);
 }
 
 /* The angle of y to x, both positive, the larger above 0: that of the smaller to the larger is that of c to

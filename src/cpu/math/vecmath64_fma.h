@@ -93,22 +93,17 @@ VM_FN double vm_atan_f64(double x) /* 1.35 ulp */
 }
 
 /* asin(t) - t = t z p(z), z = t^2 <= 1/4: 2^-59 of asin(t) */
+#define VM_ASIN_TERMS(even, odd)                                                               \
+    even(0x1.089f0c73216e4p-5) odd(-0x1.4f127029fa932p-6) even(0x1.5cf6bc1e371b7p-6)           \
+        odd(0x1.fd20f7e8b88e2p-9) even(0x1.5f99f045249cbp-7) odd(0x1.75d5bb2861b36p-7)         \
+            even(0x1.ca14f0aeb150ap-7) odd(0x1.1c4a6c533cdc3p-6) even(0x1.6e8bd73a05c74p-6)    \
+                odd(0x1.f1c71ae35819fp-6) even(0x1.6db6db71209e8p-5) odd(0x1.333333332f989p-4) \
+                    even(0x1.5555555555568p-3)
 VM_FN double vm_asin_rest_f64(double t, double z)
 {
-    double p = 0x1.089f0c73216e4p-5;
-    p = vm_fma_f64(p, z, -0x1.4f127029fa932p-6);
-    p = vm_fma_f64(p, z, 0x1.5cf6bc1e371b7p-6);
-    p = vm_fma_f64(p, z, 0x1.fd20f7e8b88e2p-9);
-    p = vm_fma_f64(p, z, 0x1.5f99f045249cbp-7);
-    p = vm_fma_f64(p, z, 0x1.75d5bb2861b36p-7);
-    p = vm_fma_f64(p, z, 0x1.ca14f0aeb150ap-7);
-    p = vm_fma_f64(p, z, 0x1.1c4a6c533cdc3p-6);
-    p = vm_fma_f64(p, z, 0x1.6e8bd73a05c74p-6);
-    p = vm_fma_f64(p, z, 0x1.f1c71ae35819fp-6);
-    p = vm_fma_f64(p, z, 0x1.6db6db71209e8p-5);
-    p = vm_fma_f64(p, z, 0x1.333333332f989p-4);
-    p = vm_fma_f64(p, z, 0x1.5555555555568p-3);
-    return t * z * p;
+    double z2 = z * z, p = 0, q = 0;
+    VM_ASIN_TERMS(VM_STEP_EVEN, VM_STEP_ODD)
+    return t * z * vm_fma_f64(q, z, p);
 }
 
 /* |x| > 1/2: pi/2 - 2 asin(sqrt((1 - |x|) / 2)) */
@@ -135,8 +130,7 @@ VM_FN double vm_acos_f64(double x) /* 1.16 ulp */
     step(0x1.8b4e07aa3614dp-20) step(-0x1.f2253dd498982p-17) step(0x1.f98db88c7bc76p-14)    \
         step(-0x1.c02d4f94eb66dp-11) step(0x1.565bcbf97ce2ap-8) step(-0x1.b82ce30f2dd6fp-6) \
             step(0x1.ce2f21a03d870p-4) step(-0x1.812746b0379b5p-2) step(0x1.20dd750429b6dp+0)
-/* e^(b^2) erfc(b) = P(t) / (1 + 2 b), 1/2 <= b <= 28, t = (b - 4) / (b + 4), P by 2^-53.8; even and
- * odd powers apart, since one waits for the other */
+/* e^(b^2) erfc(b) = P(t) / (1 + 2 b), 1/2 <= b <= 28, t = (b - 4) / (b + 4), P by 2^-53.8 */
 #define VM_ERFC_TERMS(even, odd)                                                                        \
     even(-0x1.3886b31c9e1a9p-27) odd(0x1.3df832f3a59dep-24) even(0x1.f5947541d2d54p-25)                 \
         odd(-0x1.a395efe77c754p-21) even(0x1.4c7e3a40b2cd8p-22) odd(0x1.7d19defe12b9ap-18)              \
@@ -145,19 +139,18 @@ VM_FN double vm_acos_f64(double x) /* 1.16 ulp */
                     even(-0x1.0962386554788p-6) odd(0x1.3079eded06f37p-5) even(-0x1.0fb06dfeec9a8p-4)   \
                         odd(0x1.7fee004e59255p-4) even(-0x1.9ddb23c3e261ap-4) odd(0x1.16ecefcfa3532p-4) \
                             even(0x1.f7f5df66fca3dp-7) odd(-0x1.1df1ad154a26fp-3) even(0x1.3ba5916e9fd7fp+0)
-#define VM_STEP_EVEN(c) p = vm_fma_f64(p, z, c);
-#define VM_STEP_ODD(c) q = vm_fma_f64(q, z, c);
+#define VM_STEP_Z(c) p = vm_fma_f64(p, z, c);
 
 VM_FN double vm_erf_small_f64(double x)
 {
     double z = x * x, p = 0;
-    VM_ERF_TERMS(VM_STEP_EVEN)
+    VM_ERF_TERMS(VM_STEP_Z)
     return x * p;
 }
 
 VM_FN double vm_erfcx_far_f64(double b)
 {
-    double t = (b - 4) / (b + 4), z = t * t, p = 0, q = 0;
+    double t = (b - 4) / (b + 4), z2 = t * t, p = 0, q = 0;
     VM_ERFC_TERMS(VM_STEP_EVEN, VM_STEP_ODD)
     return vm_fma_f64(q, t, p) / vm_fma_f64(2, b, 1);
 }
