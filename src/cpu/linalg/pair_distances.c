@@ -6,6 +6,7 @@
 #include <math.h>
 #include "cpu/cpu.h"
 #include "cpu/reduce/reduce_kernel.h"
+#include "pair_distances.h"
 
 enum { CHUNK = 256 }; /* powers at a time */
 
@@ -50,7 +51,7 @@ static double distance(const PairsArgs *s, const double *a, const double *b)
     return p == 0 || isinf(p) ? sum : pow(sum, 1 / p);
 }
 
-static double sign(double d) { return (double)((d > 0) - (d < 0)); }
+static double sign(double d) { return (d > 0 ? 1.0 : 0.0) - (d < 0 ? 1.0 : 0.0); }
 
 static void add_short_powers(double *da, const double *a, const double *b, int64_t n, double p, double g,
                              double y)
@@ -74,27 +75,29 @@ static bool all_finite(const double *a, const double *b, int64_t n)
     return none == 0;
 }
 
-/* da += g times the derivative of |a - b|_p. */
-static void add_slope(const PairsArgs *s, double *da, const double *a, const double *b, double g)
+/* da += g times the derivative of y = |a - b|_p. */
+static void add_slope(const PairsArgs *s, double *da, const double *a, const double *b, double g, double y)
 {
     const int64_t n = s->n;
     const double p = s->p;
-    if (g == 0 && p >= 1 && all_finite(a, b, n)) return; /* half of the pairs of one set */
-    const double y = distance(s, a, b);
+    if (p == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) da[i] += g * sign(a[i] - b[i]);
+        return;
+    }
     if (p == 2) {
         const double f = y == 0 ? 0 : g / y;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) da[i] += f * (a[i] - b[i]);
         return;
     }
-    if (s->rounded && p != 1 && !isinf(p)) {
+    if (s->rounded && !isinf(p)) {
         if (y != 0) add_short_powers(da, a, b, n, p, g, y);
         return;
     }
     for (int64_t i = 0; i < n && y != 0; i++) {
         const double d = a[i] - b[i];
-        if (p == 1) da[i] += g * sign(d);
-        else if (isinf(p)) da[i] += fabs(d) == y ? g * sign(d) : 0;
+        if (isinf(p)) da[i] += fabs(d) == y ? g * sign(d) : 0;
         else if (d != 0) da[i] += g * sign(d) * pow(fabs(d) / y, p - 1);
     }
 }
@@ -124,7 +127,11 @@ static void backward_row(void *ctx, int64_t row)
                  *g = (const double *)s->g + batch * s->m * s->others + row % s->m * s->step;
     double *da = (double *)s->out + row * s->n;
     memset(da, 0, (size_t)s->n * sizeof *da);
-    for (int64_t j = 0; j < s->others; j++) add_slope(s, da, a, b + j * s->n, g[j * s->other_step]);
+    for (int64_t j = 0; j < s->others; j++, b += s->n) {
+        const double gj = g[j * s->other_step];
+        if (gj == 0 && s->p >= 1 && all_finite(a, b, s->n)) continue; /* half of the pairs of one set */
+        add_slope(s, da, a, b, gj, s->p == 1 ? 0 : distance(s, a, b));
+    }
 }
 
 static int run(const PairsArgs *s, void (*row)(void *, int64_t))
@@ -137,3 +144,33 @@ static int run(const PairsArgs *s, void (*row)(void *, int64_t))
 
 int cpu_pairs(PairsArgs *a) { return run(a, forward_row); }
 int cpu_pairs_grad(PairsArgs *a) { return run(a, backward_row); }
+
+/* ---- the pairs of one set, each once --------------------------------------------------------- */
+
+/* Where row i's pairs with those behind it begin. */
+static int64_t first_pair(int64_t i, int64_t m) { return i * (2 * m - i - 1) / 2; }
+
+static void upper_row(void *ctx, int64_t i)
+{
+    const PairsArgs *s = ctx;
+    const double *x = s->a;
+    double *y = (double *)s->out + first_pair(i, s->m);
+    for (int64_t j = i + 1; j < s->m; j++) *y++ = distance(s, x + i * s->n, x + j * s->n);
+}
+
+static void upper_row_grad(void *ctx, int64_t i)
+{
+    const PairsArgs *s = ctx;
+    const double *x = s->a, *y = s->b, *g = s->g;
+    double *dx = (double *)s->out + i * s->n;
+    memset(dx, 0, (size_t)s->n * sizeof *dx);
+    for (int64_t j = 0; j < s->m; j++) {
+        const int64_t low = j < i ? j : i, high = j < i ? i : j, k = first_pair(low, s->m) + high - low - 1;
+        if (j == i) continue;
+        const double *a = x + i * s->n, *b = x + j * s->n;
+        add_slope(s, dx, a, b, g[k], isinf(s->p) ? distance(s, a, b) : y[k]); /* ties are exact */
+    }
+}
+
+void host_pdist(const PairsArgs *s) { run(s, upper_row); }
+void host_pdist_grad(const PairsArgs *s) { run(s, upper_row_grad); }

@@ -7,6 +7,7 @@
  *   pdist   y_ij of one set [N, M], i < j in row-major order -> [N (N - 1) / 2]
  */
 #include <math.h>
+#include "cpu/linalg/pair_distances.h"
 #include "cpu/shape/host_tables.h"
 #include "op/reduce/reduce.h"
 #include "op/shape/shape_op.h"
@@ -197,9 +198,78 @@ static Tensor *upper_triangle(OpCall *c, const Tensor *x)
     return list ? tensor_to(list, TENSOR_I64) : NULL;
 }
 
+/* On the host each pair is computed once, and no square of distances is held. */
+static int each_shape(OpCall *c)
+{
+    const Tensor *x = op_input(c, 0);
+    return op_set_output(c, 0, SHAPE(x->shape[0] * (x->shape[0] - 1) / 2), (TensorDtype)x->dtype);
+}
+
+static PairsArgs within(OpCall *c, const Tensor *x, int dtype)
+{
+    return (PairsArgs){ .dtype = TENSOR_F64,
+                        .batch = 1,
+                        .m = x->shape[0],
+                        .others = x->shape[0],
+                        .n = x->shape[1],
+                        .a = x->data,
+                        .p = ((const TensorPdistArgs *)op_params(c))->p,
+                        .rounded = dtype != TENSOR_F64 };
+}
+
+static int each_forward(OpCall *c)
+{
+    Tensor *y = op_output(c, 0), *x = own(raw_cast(op_input(c, 0), TENSOR_F64)),
+           *out = y->dtype == TENSOR_F64 ? y : own(new_tensor(shape_of(y), TENSOR_F64, y->place));
+    if (!x || !out) return -1;
+    PairsArgs args = within(c, x, y->dtype);
+    args.out = out->data;
+    host_pdist(&args);
+    return out == y ? 0 : raw_copy(y, out);
+}
+
+static int each_recorded(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    Tensor *x = op_saved(c, 0), *list = x ? upper_triangle(c, x) : NULL;
+    if (!list) return -1;
+    const int64_t n = x->shape[0];
+    Tensor *zero = zeros_on(SHAPE(n * n), dy->dtype, dy->place);
+    Tensor *g = zero ? tensor_reshape(tensor_index_add(zero, 0, list, dy), SHAPE(n, n)) : NULL;
+    Tensor *s = g ? slopes(x, x, g, ((const TensorPdistArgs *)op_params(c))->p) : NULL;
+    dx[0] = s ? tensor_sub(tensor_sum(s, -2), tensor_sum(s, -3)) : NULL;
+    return dx[0] ? 0 : -1;
+}
+
+static int each_backward(OpCall *c, Tensor *dy, Tensor **dx)
+{
+    if (op_recording(c)) return each_recorded(c, dy, dx);
+    const Tensor *saved = op_saved(c, 0), *x = saved ? own(raw_cast(saved, TENSOR_F64)) : NULL,
+                 *kept = op_saved_output(c, 0), *y = kept ? own(raw_cast(kept, TENSOR_F64)) : NULL,
+                 *g = own(raw_cast(dy, TENSOR_F64));
+    if (!x || !y || !g) return -1;
+    PairsArgs args = within(c, x, dy->dtype);
+    if (args.p == 0) return (dx[0] = zeros_on(shape_of(x), dy->dtype, dy->place)) ? 0 : -1;
+    Tensor *out = own(new_tensor(shape_of(x), TENSOR_F64, dy->place));
+    if (!out) return -1;
+    args.b = y->data, args.g = g->data, args.out = out->data;
+    host_pdist_grad(&args);
+    return (dx[0] = tensor_to(out, (TensorDtype)dy->dtype)) ? 0 : -1;
+}
+
+static const TensorOp op_each = { .name = "pdist",
+                                  .autocast = AUTOCAST_AS_IS,
+                                  .arity = 1,
+                                  .keep = KEEP_INPUT(0) | KEEP_OUTPUT(0),
+                                  .params = sizeof(TensorPdistArgs),
+                                  .shape = each_shape,
+                                  .forward = each_forward,
+                                  .backward = each_backward };
+
 static int pdist_compose(OpCall *c)
 {
-    Tensor *x = op_input(c, 0), *all = tensor_cdist(x, x, .p = ((const TensorPdistArgs *)op_params(c))->p),
+    Tensor *x = op_input(c, 0);
+    if (on_host(x->place) && x->shape[0] > 1) return op_set_result(c, 0, APPLY(&op_each, op_params(c), x));
+    Tensor *all = tensor_cdist(x, x, .p = ((const TensorPdistArgs *)op_params(c))->p),
            *list = upper_triangle(c, x);
     return op_set_result(
         c, 0, all && list ? tensor_index_select(tensor_reshape(all, SHAPE(all->numel)), 0, list) : NULL);
