@@ -102,10 +102,29 @@ static void no_memory(void **state)
     }
 }
 
+/* All of it, or nothing. */
+static void no_memory_for_a_copy(void **state)
+{
+    (void)state;
+    TensorDict d = { 0 }, copy;
+    for (int i = 0; i < 3; i++) nn_dict_set(&d, name_of(i), number(i));
+    for (int n = 1; n < 100; n++) {
+        tensor_debug_fail_allocation(n, false);
+        copy = nn_dict_clone(d);
+        const bool failed = tensor_debug_allocation_failed();
+        tensor_debug_fail_allocation(0, false);
+        assert_int_equal(copy.count, tensor_error_code() ? -1 : 3);
+        tensor_error_clear(), nn_dict_free(copy);
+        if (!failed) break;
+    }
+    nn_dict_free(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCOPED(many_entries),
+        SCOPED(no_memory_for_a_copy),
         SCOPED(entries_changed_by_hand),
         SCOPED(a_module_with_many_layers),
         SCOPED(no_memory),

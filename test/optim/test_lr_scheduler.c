@@ -339,6 +339,24 @@ static void states_of_others(void **state)
     end(&a), end(&b);
 }
 
+/* Of PyTorch's Counter: a milestone more than the schedule has. */
+static void counter_of_others(void **state)
+{
+    (void)state;
+    Run a = begin("step");
+    Scheduler *s = optim_multi_step_lr(a.opt, DIMS(3));
+    TensorDict dict = nn_dict_clone(optim_scheduler_state_dict(s)), theirs = { 0 };
+    for (int i = 0; i < dict.count; i++)
+        if (strcmp(dict.item[i].name, "milestones") != 0)
+            nn_dict_set(&theirs, dict.item[i].name, dict.item[i].tensor);
+    nn_dict_set(&theirs, "milestones.3", tensor_scalar(1, TENSOR_F64));
+    assert_int_equal(optim_scheduler_load_state_dict(s, theirs), 0);
+    nn_dict_set(&theirs, "milestones.5", tensor_scalar(1, TENSOR_F64));
+    assert_status_error(optim_scheduler_load_state_dict(s, theirs), TENSOR_EVALUE);
+    nn_dict_free(dict), nn_dict_free(theirs), optim_scheduler_free(s);
+    end(&a);
+}
+
 /* A group that comes later keeps its rate, and the state loads as before. */
 static void group_added_later(void **state)
 {
@@ -399,6 +417,7 @@ int main(void)
                                         cmocka_unit_test(refused),
                                         cmocka_unit_test(messages),
                                         cmocka_unit_test(states_of_others),
+                                        cmocka_unit_test(counter_of_others),
                                         cmocka_unit_test(group_added_later) };
     TensorScope scope = tensor_scope_open();
     int failed = cmocka_run_group_tests_name("learning rate schedules", tests, NULL, NULL);

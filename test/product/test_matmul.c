@@ -251,6 +251,15 @@ static void integers_wrap(void **state)
     expect_integers(tensor_mm(wide, wide), TENSOR_I32, wrapped);
 }
 
+static void longest_chain(void **state)
+{
+    (void)state;
+    Tensor *shear = tensor_from_data((double[]){ 1, 1, 0, 1 }, SHAPE(2, 2), TENSOR_F64), *all[OP_MAX_INPUTS];
+    for (int i = 0; i < OP_MAX_INPUTS; i++) all[i] = shear;
+    Tensor *y = tensor_chain_matmul(TENSOR_LIST(all, OP_MAX_INPUTS));
+    assert_true(tensor_get(y, DIMS(0, 1)) == OP_MAX_INPUTS && tensor_get(y, DIMS(1, 1)) == 1);
+}
+
 /* Sizes around those of tiles, pieces and dot products; in double such sums are exact. */
 static void integers_of_all_sizes(void **state)
 {
@@ -426,6 +435,7 @@ int main(void)
         TEST(halves),
         TEST(thin_halves),
         TEST(integers_wrap),
+        TEST(longest_chain),
         TEST(integers_of_all_sizes),
         TEST(integers_wrap_in_all_sizes),
         TEST(alpha_0_multiplies),

@@ -130,6 +130,7 @@ static void test_reshape_infers_one_size_but_not_beside_zero(void **state)
     Tensor *x = tensor_zeros(SHAPE(0, 3), TENSOR_F32);
     assert_refused(tensor_reshape(tensor_zeros(SHAPE(4), TENSOR_F32), SHAPE(-1, -1)), TENSOR_ESHAPE);
     assert_refused(tensor_reshape(x, SHAPE(0, -1)), TENSOR_ESHAPE);
+    assert_refused(tensor_reshape(x, SHAPE(-1, 0)), TENSOR_ESHAPE);
     assert_true(has(tensor_reshape(x, SHAPE(-1, 3)), SHAPE(0, 3), ""));
 }
 
