@@ -78,24 +78,23 @@ static void gather_runs(const Job *j, int64_t base, int64_t from, int n, char *t
     }
 }
 
-/* [n][FOLD_COLUMNS]: a line across the columns for each reduced position. */
+/* [n][columns]: a line across the columns for each reduced position. */
 static void gather_tile(const Job *j, const Unit *u, const int64_t *offset, int n, void *to)
 {
-    for (int r = 0; r < n; r++)
-        gather_line(j, offset[r], u->offset, u->columns,
-                    (char *)to + (size_t)r * FOLD_COLUMNS * (j->f64 ? 8 : 4));
+    const size_t bytes = (size_t)u->columns * (j->f64 ? 8 : 4);
+    for (int r = 0; r < n; r++) gather_line(j, offset[r], u->offset, u->columns, (char *)to + r * bytes);
 }
 
 /* Each column by its shift, as transform does with a row: so none is left to it. */
-static void shift_tile(const Job *j, int how, void *tile, int n, const double *shift)
+static void shift_tile(const Job *j, int how, void *tile, int n, int columns, const double *shift)
 {
     float *x = tile;
     double *xd = tile;
-    for (int i = 0; i < n * FOLD_COLUMNS; i++) {
-        const double by = shift[i % FOLD_COLUMNS];
-        if (j->f64) xd[i] = how == EXP ? xd[i] - by : xd[i] * by;
-        else x[i] = how == EXP ? x[i] - (float)by : x[i] * (float)by;
-    }
+    for (int r = 0; r < n; r++, x += columns, xd += columns)
+        for (int c = 0; c < columns; c++) {
+            if (j->f64) xd[c] = how == EXP ? xd[c] - shift[c] : xd[c] * shift[c];
+            else x[c] = how == EXP ? x[c] - (float)shift[c] : x[c] * (float)shift[c];
+        }
 }
 
 static void scale(const Job *j, void *to, const void *x, int64_t n, double by)
@@ -236,12 +235,12 @@ static void fold_column_block(const Job *j, const Unit *u, const Pass *p, int64_
         int count = n < TILE_ROWS ? (int)n : TILE_ROWS;
         int64_t offset[TILE_ROWS];
         reduce_offsets(a, from, count, offset);
-        if (p->transform != PLAIN && u->columns < FOLD_COLUMNS) memset(tile, 0, sizeof tile);
         gather_tile(j, u, offset, count, tile);
-        if (p->transform != PLAIN) shift_tile(j, p->transform, tile, count, shift);
-        if (p->transform != PLAIN)
-            transform(j, p, tile, tile, (int64_t)count * FOLD_COLUMNS, p->transform == POWER);
-        fold_columns(j, u, p->fold, lanes, tile, count, FOLD_COLUMNS, shift);
+        if (p->transform != PLAIN) {
+            shift_tile(j, p->transform, tile, count, u->columns, shift);
+            transform(j, p, tile, tile, (int64_t)count * u->columns, p->transform == POWER);
+        }
+        fold_columns(j, u, p->fold, lanes, tile, count, u->columns, shift);
     }
     ISA_PICK(fold_lane_columns)(p->fold, lanes, used, u->columns, out);
 }

@@ -191,17 +191,23 @@ static int pinv_forward(OpCall *c)
     return y ? raw_copy(out, y) : -1;
 }
 
+/* a b c by way of the smaller square: [m, m] where a is wide, else [n, n]. */
+static Tensor *product_of(Tensor *a, Tensor *b, Tensor *c, bool wide)
+{
+    return wide ? tensor_matmul(tensor_matmul(a, b), c) : tensor_matmul(a, tensor_matmul(b, c));
+}
+
 /* da = -y^T g y^T + (1 - a y) g^T y y^T + y^T y g^T (1 - y a), for a of constant rank. */
 static int pinv_backward(OpCall *c, Tensor *dy, Tensor **dx)
 {
     Tensor *a = op_saved(c, 0), *y = op_saved_output(c, 0);
     if (!a || !y) return -1;
+    const bool wide = a->shape[a->ndim - 2] < a->shape[a->ndim - 1];
     Tensor *yt = tensor_mT(y), *gt = tensor_mT(dy);
-    Tensor *left = tensor_sub(gt, tensor_matmul(a, tensor_matmul(y, gt))),
-           *right = tensor_sub(gt, tensor_matmul(tensor_matmul(gt, y), a));
-    Tensor *x = tensor_matmul(tensor_matmul(left, y), yt);
-    x = tensor_add(x, tensor_matmul(yt, tensor_matmul(y, right)));
-    dx[0] = tensor_sub(x, tensor_matmul(tensor_matmul(yt, dy), yt));
+    Tensor *left = tensor_sub(gt, product_of(a, y, gt, wide)),
+           *right = tensor_sub(gt, product_of(gt, y, a, wide));
+    Tensor *x = tensor_add(product_of(left, y, yt, wide), product_of(yt, y, right, wide));
+    dx[0] = tensor_sub(x, product_of(yt, dy, yt, wide));
     return dx[0] ? 0 : -1;
 }
 
