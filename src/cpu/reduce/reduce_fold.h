@@ -20,6 +20,20 @@ FORCE_INLINE void N(line)(int fold, double *lanes, const T *x, int64_t n, double
 void ISA_NAME(N(fold_line))(int fold, double *lanes, const T *x, int64_t n,
                             double shift){ FOLD_SWITCH(fold, N(line), lanes, x, n, shift) }
 
+/* n < WIDTH elements, and zeros: a vector of few columns takes a quarter of the time of these one by one. */
+FORCE_INLINE V N(load_some)(const T *p, int n)
+{
+#if defined __AVX512F__
+    const __mmask8 some = (__mmask8)((1 << n) - 1);
+    return sizeof(T) == 4 ? (V)_mm512_cvtps_pd(_mm256_maskz_loadu_ps(some, (const float *)p))
+                          : (V)_mm512_maskz_loadu_pd(some, (const double *)p);
+#else
+    T copy[WIDTH] = { 0 };
+    for (int i = 0; i < n; i++) copy[i] = p[i];
+    return N(load)(copy);
+#endif
+}
+
 /* Lane by lane, so that each lane's sums are read and written once for all of its rows. */
 FORCE_INLINE void N(columns)(int fold, double *lanes, const T *x, int64_t rows, int64_t row_stride,
                              int columns, const double *shift)
@@ -34,9 +48,12 @@ FORCE_INLINE void N(columns)(int fold, double *lanes, const T *x, int64_t rows, 
             for (int64_t r = 0; r < count; r++, p += step_rows) a = step(fold, a, N(load)(p), s);
             store(lanes + c, a);
         }
-        for (; c < columns; c++)
-            for (int64_t r = 0; r < count; r++)
-                lanes[c] = step1(fold, lanes[c], (double)x[c + r * step_rows], shift[c]);
+        if (c == columns) continue;
+        V a = load_f64(lanes + c), s = load_f64(shift + c);
+        const T *p = x + c;
+        for (int64_t r = 0; r < count; r++, p += step_rows)
+            a = step(fold, a, N(load_some)(p, columns - c), s);
+        store(lanes + c, a); /* those past the last column are not used */
     }
 }
 
