@@ -163,7 +163,7 @@ $(B)/tapegrad: tools/tapegrad.c $(B)/libtapegrad.a $(B)/flags.link
 	$(COMPILE) $< $(B)/libtapegrad.a $(LDFLAGS) $(LIBS) -o $@
 
 include mk/tests.mk mk/cuda.mk mk/ci.mk mk/examples.mk mk/docs.mk mk/install.mk mk/kit.mk
--include $(shell find $(addprefix $(B)/,src nn optim train test kit cuda units emu hot) -name '*.d' \
+-include $(shell find $(addprefix $(B)/,ahead src nn optim train test kit cuda units emu hot) -name '*.d' \
            2>/dev/null)
 
 clean: ; rm -rf build

@@ -263,7 +263,7 @@ def run_without_mutant(suites, known):
 
 @functools.cache
 def definitions(name):
-    """Of each line of a source, 0 first: the line where its definition begins, and is it a function's body?"""
+    """Of each line of a source, 0 first: where its definition begins, and is it a function's body?"""
     begin, body, of = 0, False, [(0, False)]
     for number, line in enumerate(open(os.path.join(TREE, name)).read().split("\n"), 1):
         if re.match(r"\w(?!\w*:$)", line):
@@ -346,7 +346,7 @@ def in_order(name, seconds):
 
 
 def code_of(path, text=None):
-    """What was compiled, without the lines that it stands on; of a text, as in the library that is installed."""
+    """What was compiled, without the lines that it stands on; of a text, as in the installed library."""
     name, stripped = os.path.relpath(path, TREE)[:-2] + ".o", os.path.join(FOLDER, "stripped.o")
     folder = "build/installed" if text else "build"
     if text:

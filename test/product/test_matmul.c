@@ -381,8 +381,9 @@ static void linear_with_an_activation(void **state)
 /* Few rows, few columns, short and long lines: widened a piece at a time, whatever the layout. */
 static void thin_halves(void **state)
 {
-    static const int64_t size[][3] = { { 1, 1, 100000 }, { 3, 2, 70000 }, { 1, 3, 40000 }, { 40000, 2, 20 },
-                                       { 2, 5000, 3 },   { 300, 400, 1 }, { 5000, 4, 4 },  { 1, 4, 65536 } };
+    static const int64_t size[][3] = { { 1, 1, 100000 }, { 3, 2, 70000 },  { 1, 3, 40000 }, { 40000, 2, 20 },
+                                       { 2, 5000, 3 },   { 300, 400, 1 },  { 5000, 4, 4 },  { 1, 4, 65536 },
+                                       { 2, 3000, 700 }, { 700, 1, 3000 }, { 200, 3, 2000 } };
     static const TensorDtype types[] = { TENSOR_F16, TENSOR_BF16 };
     (void)state;
     for (int t = 0; t < 2; t++)

@@ -327,15 +327,14 @@ static bool dtype_taken(const ConvArgs *a)
     return bf16_here() && !is_depthwise(a) && taps <= DIRECT_BF16_TAPS && a->od * a->oh * a->ow > 1;
 }
 
-/* With few channels of x it is faster to unfold them; where an element of dx or a channel meets one tap, and
- * where few pixels are summed, too. */
-/* A map much narrower than the window, transposed: nearly all that a row of columns reads is zeros beside it.
- */
+/* A map much narrower than the window, transposed: a row of columns reads little but zeros beside it. */
 static bool is_mostly_padding(const ConvArgs *a, DirectPass pass)
 {
     return pass == DIRECT_GRAD_INPUT && a->w > 2 * a->ow * a->stride_w && !direct_plan(a, pass).images;
 }
 
+/* With few channels of x it is faster to unfold them; where an element of dx or a channel meets one tap, and
+ * where few pixels are summed, too. */
 bool direct_takes(const ConvArgs *a, DirectPass pass)
 {
     enum { LEAST_CHANNELS = 8, MANY_CHANNELS = 16, LEAST_PIXELS = 100, PANEL_PIXELS = 128 };

@@ -137,62 +137,86 @@ static int halves(const GemmArgs *g)
 
 /* ---- few rows or columns of halves: a tile would be mostly padding (dot: 20 times as slow) ---------- */
 
-enum { FEW = 4, PIECE = 1 << 16 }; /* PIECE: elements whose copy stays in the second-level cache */
+/* PIECE: elements whose copy stays in the second-level cache; SIDE: of a square piece, so that its lines are
+ * long in either direction. */
+enum { FEW = 4, LONG = 64, PIECE = 1 << 16, SIDE = 1 << 8 };
 
-static bool is_thin(const GemmArgs *g) { return g->m <= FEW || g->n <= FEW || g->k <= FEW; }
+static bool is_thin(const GemmArgs *g)
+{
+    return (g->m <= FEW || g->n <= FEW || g->k <= FEW) && (g->m >= LONG || g->n >= LONG || g->k >= LONG);
+}
 
 typedef struct Pieces {
     const GemmArgs *g;
-    int64_t each; /* rows of c, or columns */
+    int64_t lines, chunk; /* rows of c, or columns; and steps of k */
     bool down;
     int _Atomic failed;
 } Pieces;
+
+/* One product, steps of k by chunks, whose sums are added in f32. */
+static int sum_chunks(const GemmArgs *g, int64_t chunk, float *room)
+{
+    const int64_t size = (int64_t)dtype_size(g->dtype);
+    const bool rounds = g->to != TENSOR_F32;
+    Wide c = wide_of(g->c, g->m, g->n, g->c_row, g->c_col), bias = { g->bias, 1, g->n, g->n, 1, false, NULL };
+    GemmArgs part = *g;
+    c.to = room, bias.to = room + g->m * g->n;
+    if (rounds) part.to = TENSOR_F32, part.c = room, part.c_row = row_step(&c), part.c_col = col_step(&c);
+    if (rounds && g->beta != 0) widen(g->to, &c, 0);
+    if (rounds && g->bias) widen(g->to, &bias, 0), part.bias = bias.to;
+    for (int64_t p = 0; p < g->k; p += chunk, part.beta = 1, part.bias = NULL) {
+        part.k = g->k - p < chunk ? g->k - p : chunk;
+        part.a = (const char *)g->a + p * g->a_col * size, part.b = (const char *)g->b + p * g->b_row * size;
+        if (halves(&part)) return -1;
+    }
+    if (rounds) narrow(g->to, &c, 0);
+    return 0;
+}
+
+static int each_by_chunks(const GemmArgs *g, int64_t chunk)
+{
+    const int64_t size = (int64_t)dtype_size(g->dtype), out = (int64_t)dtype_size(g->to);
+    const size_t bytes = (size_t)(g->m * g->n + g->n) * sizeof(float);
+    float *room = tg_alloc(bytes);
+    int status = room ? 0 : -1;
+    for (int64_t i = 0; i < g->batch && !status; i++) {
+        GemmArgs one = *g;
+        one.batch = 1, one.a = (const char *)g->a + i * g->a_batch * size;
+        one.b = (const char *)g->b + i * g->b_batch * size, one.c = (char *)g->c + i * g->c_batch * out;
+        status = sum_chunks(&one, chunk, room);
+    }
+    tg_free(room, bytes);
+    return status;
+}
 
 static void thin_piece(void *ctx, int64_t i)
 {
     Pieces *p = ctx;
     GemmArgs g = *p->g;
-    const int64_t size = (int64_t)dtype_size(g.dtype), out = (int64_t)dtype_size(g.to), from = i * p->each;
+    const int64_t size = (int64_t)dtype_size(g.dtype), out = (int64_t)dtype_size(g.to), from = i * p->lines;
     if (p->down) {
-        g.m = g.m - from < p->each ? g.m - from : p->each;
+        g.m = g.m - from < p->lines ? g.m - from : p->lines;
         g.a = (const char *)g.a + from * g.a_row * size;
     } else {
-        g.n = g.n - from < p->each ? g.n - from : p->each;
+        g.n = g.n - from < p->lines ? g.n - from : p->lines;
         g.b = (const char *)g.b + from * g.b_col * size;
         if (g.bias) g.bias = (const char *)g.bias + from * out;
     }
     g.c = (char *)g.c + from * (p->down ? g.c_row : g.c_col) * out;
-    if (halves(&g)) p->failed = 1;
+    if (g.k <= p->chunk ? halves(&g) : each_by_chunks(&g, p->chunk)) p->failed = 1;
 }
 
-/* A long k in pieces, too: their sums are added in f32. */
-static int long_halves(const GemmArgs *g)
-{
-    const int64_t size = (int64_t)dtype_size(g->dtype);
-    float sum[FEW * FEW];
-    Wide c = wide_of(g->c, g->m, g->n, g->c_row, g->c_col);
-    GemmArgs piece = *g;
-    piece.to = TENSOR_F32, piece.c = c.to = sum, piece.c_row = row_step(&c), piece.c_col = col_step(&c);
-    for (int64_t p = 0; p < g->k; p += PIECE, piece.beta = 1) {
-        piece.k = g->k - p < PIECE ? g->k - p : PIECE;
-        piece.a = (const char *)g->a + p * g->a_col * size,
-        piece.b = (const char *)g->b + p * g->b_row * size;
-        if (halves(&piece)) return -1;
-    }
-    narrow(g->to, &c, 0);
-    return 0;
-}
-
+/* How it is cut follows from the sizes alone. */
 static int thin_halves(const GemmArgs *g)
 {
     const bool down = g->m >= g->n;
-    if (g->m <= FEW && g->n <= FEW && g->k > PIECE && g->batch == 1 && !g->bias && g->beta == 0)
-        return long_halves(g);
-    const int64_t lines = down ? g->m : g->n, length = g->k + (down ? g->n : g->m),
-                  most = PIECE / length > 16 ? PIECE / length : 16;
-    Pieces p = { g, most, down, 0 };
+    const int64_t lines = down ? g->m : g->n, other = down ? g->n : g->m;
+    Pieces p = { g, lines, g->k, down, 0 };
+    if (g->k <= SIDE) p.lines = PIECE / (g->k + other) > 16 ? PIECE / (g->k + other) : 16;
+    else if (lines <= SIDE) p.chunk = PIECE / lines;
+    else p.lines = p.chunk = SIDE;
     const int64_t work = g->batch * g->m * g->n * g->k;
-    parallel_for((lines + most - 1) / most, cpu_threads(work), thin_piece, &p);
+    parallel_for((lines + p.lines - 1) / p.lines, cpu_threads(work), thin_piece, &p);
     return p.failed ? -1 : 0;
 }
 
