@@ -380,6 +380,18 @@ static void test_halves_of_rare_rows(void **state)
     assert_true(tensor_allclose(length, tensor_hypot(p, q), 0x1.01p-11, 0x1p-25, false));
 }
 
+static void test_points_at_distance_0_have_no_gradient_whatever_comes_back(void **state)
+{
+    (void)state;
+    for (int p = 1; p <= 2; p++) {
+        Tensor *x = tensor_requires_grad_(tensor_ones(SHAPE(2, 1), TENSOR_F64), true);
+        Tensor *all = tensor_mul_scalar(tensor_sum(tensor_cdist(x, x, .p = p)), INFINITY),
+               *each = tensor_mul_scalar(tensor_sum(tensor_pdist(x, .p = p)), INFINITY);
+        assert_true(has(tensor_gradients(all, x), SHAPE(2, 1), "0 0"));
+        assert_true(has(tensor_gradients(each, x), SHAPE(2, 1), "0 0"));
+    }
+}
+
 static void test_attention_without_a_score_is_0_beside_nan(void **state)
 {
     (void)state;
@@ -497,6 +509,7 @@ int main(void)
         TEST(test_other_names_are_the_same_ops),
         TEST(test_nan_wins_in_every_block_of_a_long_reduction),
         TEST(test_halves_of_rare_rows),
+        TEST(test_points_at_distance_0_have_no_gradient_whatever_comes_back),
         TEST(test_attention_without_a_score_is_0_beside_nan),
         TEST(test_max_pool_of_a_plane_that_32_bits_cannot_count),
         TEST(test_adaptive_max_of_wide_windows),

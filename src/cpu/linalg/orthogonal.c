@@ -67,6 +67,24 @@ typedef struct QrRoom {
     int64_t m;
 } QrRoom;
 
+/* Numbers in the room of m rows and so many columns, and how they lie. */
+static int64_t qr_numbers(int64_t m, int64_t columns)
+{
+    return m * columns + columns + WIDE * (m + WIDE + 2 * (columns > WIDE ? columns : WIDE));
+}
+
+static QrRoom qr_room(int64_t m, int64_t columns, REAL *next)
+{
+    QrRoom room = { .m = m };
+    room.a = next, next += m * columns;
+    room.tau = next, next += columns;
+    room.v = next, next += WIDE * m;
+    room.t = next, next += WIDE * WIDE;
+    room.p = next, next += WIDE * (columns > WIDE ? columns : WIDE);
+    room.s = next;
+    return room;
+}
+
 /* c = alpha a b + beta c, c column-major. */
 static int product(int64_t m, int64_t n, int64_t k, REAL alpha, const REAL *a, int64_t a_row, int64_t a_col,
                    const REAL *b, int64_t b_row, int64_t b_col, REAL beta, REAL *c, int64_t c_col)
@@ -177,17 +195,10 @@ int TYPED(linalg_qr)(const char *op, Matrices s, const REAL *a, bool complete, R
     const int64_t k = complete ? s.m : least(s.m, s.n), wide = s.n > k ? s.n : k;
     for (int64_t i = 0; s.n == 0 && complete && i < s.batch; i++) TYPED(put_identity)(q + i * s.m * s.m, s.m);
     if (s.m == 0 || s.n == 0 || s.batch == 0) return 0;
-    const int64_t count = s.m * wide + wide + WIDE * (s.m + WIDE + 2 * (wide > WIDE ? wide : WIDE));
-    const size_t bytes = (size_t)count * sizeof *a;
-    REAL *memory = tg_alloc(bytes), *next = memory;
+    const size_t bytes = (size_t)qr_numbers(s.m, wide) * sizeof *a;
+    REAL *memory = tg_alloc(bytes);
     if (!memory) return fail_memory(op);
-    QrRoom room = { .m = s.m };
-    room.a = next, next += s.m * wide;
-    room.tau = next, next += wide;
-    room.v = next, next += WIDE * s.m;
-    room.t = next, next += WIDE * WIDE;
-    room.p = next, next += WIDE * (wide > WIDE ? wide : WIDE);
-    room.s = next;
+    const QrRoom room = qr_room(s.m, wide, memory);
     int status = 0;
     for (int64_t i = 0; i < s.batch && !status; i++)
         if (factor_qr(a + i * s.m * s.n, s, k, &room, q + i * s.m * k, r + i * k * s.n))
@@ -354,23 +365,11 @@ static int svd_by_reduction(const LapackReal *lapack, const REAL *a, const Facto
 /* gesdd's least, and blocks for its QR. */
 static int64_t gesdd_work(int64_t k, int64_t most) { return 4 * k * k + 7 * k + 32 * most; }
 
-/* r [k, k] of a long matrix, which has its singular values; behind it, room for what is done with it. */
-static int64_t numbers_before_r(int64_t k, int64_t most)
+/* r [k, k] of a long matrix, which has its singular values. */
+static int put_r(const REAL *a, const Factors *f, REAL *memory, REAL *r)
 {
-    const int64_t side = k > WIDE ? k : WIDE;
-    return most * k + k + WIDE * (most + WIDE + 2 * side);
-}
-
-static int put_r(const REAL *a, const Factors *f, REAL *next, REAL *r)
-{
-    const int64_t k = f->k, most = f->m + f->n - k, side = k > WIDE ? k : WIDE;
-    QrRoom room = { .m = most };
-    room.a = next, next += most * k;
-    room.tau = next, next += k;
-    room.v = next, next += WIDE * most;
-    room.t = next, next += WIDE * WIDE;
-    room.p = next, next += WIDE * side;
-    room.s = next;
+    const int64_t k = f->k, most = f->m + f->n - k;
+    const QrRoom room = qr_room(most, k, memory);
     if (f->m < f->n) memcpy(room.a, a, (size_t)(most * k) * sizeof *a);
     else TYPED(transpose_into)(room.a, a, f->m, f->n);
     if (reduce_to_r(&room, k)) return -1;
@@ -393,7 +392,7 @@ static int svd_each(const char *op, const LapackReal *lapack, const REAL *a, int
             return -1;
         }
         if (!f.u && is_long(f.m, f.n) && in_range(size)) {
-            REAL *square = room + numbers_before_r(f.k, r->m);
+            REAL *square = room + qr_numbers(r->m, f.k);
             const Factors inner = { NULL, f.s, NULL, f.k, f.k, f.k, f.k, f.k };
             Reduction of_r = { .m = f.k, .n = f.k };
             if (put_r(a, &f, room, square)) return fail_memory(op);
@@ -439,8 +438,8 @@ int TYPED(linalg_svd)(const char *op, Matrices s, const REAL *a, bool full, REAL
     int64_t count = by_gesdd > numbers_for(&r) ? by_gesdd : numbers_for(&r);
     if (!u && is_long(s.m, s.n)) {
         const Reduction of_r = { .m = k, .n = k };
-        const int64_t inner = 2 * k * k + gesdd_work(k, k) + numbers_for(&of_r);
-        count = count > numbers_before_r(k, most) + inner ? count : numbers_before_r(k, most) + inner;
+        const int64_t by_qr = qr_numbers(most, k) + 2 * k * k + gesdd_work(k, k) + numbers_for(&of_r);
+        count = count > by_qr ? count : by_qr;
     }
     const size_t bytes = (size_t)count * sizeof(REAL) + (size_t)(8 * k) * sizeof(int);
     REAL *room = tg_alloc(bytes);

@@ -81,6 +81,7 @@ static void add_slope(const PairsArgs *s, double *da, const double *a, const dou
     const int64_t n = s->n;
     const double p = s->p;
     if (p == 1) {
+        if (!isfinite(g) && distance(s, a, b) == 0) return; /* no gradient, whatever g is */
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) da[i] += g * sign(a[i] - b[i]);
         return;
